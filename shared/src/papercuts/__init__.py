@@ -1,0 +1,1 @@
+"""What the papercuts tools share: the manners of a command, and nothing of any paper."""
