@@ -232,6 +232,12 @@ def test_run_gives_the_code_and_restores_the_handler() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_a_schema_can_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    app = App("probe", distribution="papercuts", help="A probe.", schema="os:cpu_count")
+    assert app.run(["schema"]) == 0
+    assert capsys.readouterr().out == f"{os.cpu_count()}\n"
+
+
 def test_need_passes_on_other_import_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,14 @@ def test_the_stronger_option_wins_wherever_it_stands(capsys: pytest.CaptureFixtu
     assert capsys.readouterr() == ("", "tool: 1 heard\n")
 
 
+def test_reset_forgets_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure("tool", quiet=True)
+    log.reset()
+    log.configure("tool")
+    log.get_logger("x").info("heard")
+    assert capsys.readouterr() == ("", "tool: heard\n")
+
+
 def test_progress_without_a_terminal_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ import errno
 import functools
 import inspect
 import os
+import pkgutil
 import signal
 import sys
 import traceback
@@ -80,8 +81,8 @@ class App(typer.Typer):
     """A Typer app with the manners of the house.
 
     `package` holds the tool's `paper.toml` (default: the import package of the tool's name) when
-    `cite` is true. `schema`, where given, returns the JSON Schema of the tool's records and makes
-    the command `schema`.
+    `cite` is true. `schema`, where given, is a function that returns the JSON Schema of the tool's
+    records, or names one as `package.module:function`, and makes the command `schema`.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class App(typer.Typer):
         package: str | None = None,
         distribution: str | None = None,
         cite: bool = True,
-        schema: Callable[[], dict[str, Any]] | None = None,
+        schema: Callable[[], dict[str, Any]] | str | None = None,
     ) -> None:
         super().__init__(
             name=name,
@@ -134,6 +135,8 @@ class App(typer.Typer):
     def run(self, args: Sequence[str] | None = None) -> int:
         """Run one command line (default: `sys.argv`) and give its exit code; nothing is raised."""
         _reopen_closed_streams()
+        log.reset()
+        self._debug = False
         try:
             with _signals():
                 code = self._invoke(args)
@@ -268,13 +271,14 @@ class App(typer.Typer):
         text = _EPILOG.format(tool=self.tool)
         return text if self._cite else text.replace(", --cite", "")
 
-    def _add_schema_command(self, schema: Callable[[], dict[str, Any]]) -> None:
+    def _add_schema_command(self, schema: Callable[[], dict[str, Any]] | str) -> None:
         @self.command("schema")
         def print_schema() -> None:
-            """Print the JSON Schema of the records that this tool writes."""
+            """Print the JSON Schema of the records."""
             import json
 
-            typer.echo(json.dumps(schema(), indent=2))
+            make = pkgutil.resolve_name(schema) if isinstance(schema, str) else schema
+            typer.echo(json.dumps(make(), indent=2))
 
 
 def read_paper(package: str) -> dict[str, Any]:

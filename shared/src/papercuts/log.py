@@ -44,6 +44,14 @@ def configure(tool: str, *, verbose: int = 0, quiet: bool = False) -> None:
     root.propagate = False
 
 
+def reset() -> None:
+    """Forget what `configure` did, for a process that runs several command lines."""
+    root = logging.getLogger(_ROOT)
+    root.handlers[:] = [handler for handler in root.handlers if not isinstance(handler, _Stderr)]
+    root.setLevel(logging.NOTSET)
+    root.propagate = True
+
+
 def console() -> Console:
     """Give a rich console on stderr, for tables that are for people only."""
     from rich.console import Console
