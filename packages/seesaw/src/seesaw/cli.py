@@ -1,0 +1,405 @@
+"""The commands of `seesaw`: parse, call, print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from papercuts.app import App, Device, Dtype, Force, Format, FormatName, Output, Plot, Seed
+from seesaw import options as o
+
+if TYPE_CHECKING:
+    from seesaw.plan import SeesawPlan
+
+
+app = App(
+    "seesaw",
+    help=(
+        "Turn a decaying learning-rate schedule into a Seesaw plan: the rate decays half as much "
+        "in log-scale, the batch grows instead, and training takes about 36 % fewer steps for the "
+        "same tokens and the same loss."
+    ),
+    schema="seesaw.schema:schema",
+)
+
+
+@app.command()
+def plan(
+    lr: o.Lr,
+    batch: o.Batch,
+    seq: o.Seq,
+    tokens: o.Tokens,
+    warmup: o.Warmup = None,
+    base: o.Base = "cosine",
+    final: o.Final = None,
+    start: o.Start = 0.1,
+    cut: o.Cut = None,
+    alpha: o.Alpha = None,
+    beta: o.Beta = None,
+    optimizer: o.Optimizer = "adam",
+    cap_batch: o.CapBatch = None,
+    multiple_of: o.MultipleOf = 1,
+    micro_batch: o.MicroBatch = None,
+    gpus: o.Gpus = 1,
+    compensate: o.Compensate = False,
+    as_published: o.AsPublished = False,
+    cbs: o.Cbs = None,
+    plot: Plot = None,
+    format: Format = None,  # noqa: A002
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Plan a run: learning rate, batch and steps of each phase.
+
+    On stderr: the steps before and after, the saving and its continuous limit, the end batch
+    against the critical batch size, and whether the ramp is stable.
+    """
+    from seesaw.planner import make_plan, plan_schedule, resolve_factors
+
+    shared: dict[str, Any] = {
+        "lr": lr,
+        "batch": batch,
+        "seq_len": seq,
+        "optimizer": optimizer,
+        "cap_batch": cap_batch,
+        "multiple_of": multiple_of,
+        "micro_batch": micro_batch,
+        "gpus": gpus,
+        "compensate": compensate,
+        "as_published": as_published,
+    }
+    if base.startswith("file:"):
+        from seesaw.curve import read_curve
+        from seesaw.measured import schedule_from_curve
+
+        _refuse_beside_a_curve(warmup=warmup, final=final)
+        curve = read_curve(base.removeprefix("file:"))
+        schedule = schedule_from_curve(curve, batch=batch, seq_len=seq, tokens=tokens)
+        made = plan_schedule(
+            schedule, factors=resolve_factors(cut, alpha, beta, optimizer), **shared
+        )
+    else:
+        made = make_plan(
+            tokens=tokens,
+            warmup=warmup,
+            base=base,
+            final=final,
+            start=start,
+            cut=cut,
+            alpha=alpha,
+            beta=beta,
+            **shared,
+        )
+    _finish_plan(made, cbs, cap_batch, plot, format, output, force)
+
+
+@app.command()
+def convert(
+    batch: o.RunBatch,
+    curve: o.CurveFile = None,
+    seq: o.RunSeq = None,
+    tokens: o.RunTokens = None,
+    lr_field: o.LrField = None,
+    step_field: o.StepField = None,
+    cut: o.Cut = None,
+    alpha: o.Alpha = None,
+    beta: o.Beta = None,
+    optimizer: o.Optimizer = "adam",
+    cap_batch: o.CapBatch = None,
+    multiple_of: o.MultipleOf = 1,
+    micro_batch: o.MicroBatch = None,
+    gpus: o.Gpus = 1,
+    compensate: o.Compensate = False,
+    cbs: o.Cbs = None,
+    plot: Plot = None,
+    format: Format = None,  # noqa: A002
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Turn a run's logged learning rate into such a plan."""
+    from papercuts.streams import default_input
+    from seesaw.curve import read_curve
+    from seesaw.measured import plan_from_curve
+
+    made = plan_from_curve(
+        read_curve(default_input(curve, "curve"), lr_field=lr_field, at_field=step_field),
+        batch=batch,
+        seq_len=seq,
+        tokens=tokens,
+        cut=cut,
+        alpha=alpha,
+        beta=beta,
+        optimizer=optimizer,
+        cap_batch=cap_batch,
+        multiple_of=multiple_of,
+        micro_batch=micro_batch,
+        gpus=gpus,
+        compensate=compensate,
+    )
+    _finish_plan(made, cbs, cap_batch, plot, format, output, force)
+
+
+@app.command()
+def check(
+    plan: o.PlanFile = None,
+    cbs: o.Cbs = None,
+    micro_batch: o.MicroBatch = None,
+    gpus: o.CheckGpus = None,
+    weight_decay: o.WeightDecay = None,
+    strict: o.Strict = False,
+    format: Format = None,  # noqa: A002
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Check a plan: stability, products, tokens, batches.
+
+    Also the batch against the devices and the critical batch size, and what is left of weight
+    decay. Exits 1 where the ramp is unstable, and with --strict for every finding that is no.
+    """
+    from papercuts.errors import NegativeResult
+    from papercuts.streams import output_format, write_records
+    from seesaw.check import check_plan
+
+    chosen = output_format(output, format)
+    findings = check_plan(
+        _read_plan(plan),
+        cbs=cbs,
+        micro_batch=micro_batch,
+        gpus=gpus,
+        weight_decay=weight_decay,
+    )
+    rows = [finding.to_dict() for finding in findings]
+    if chosen == "table":
+        rows = _columns(rows, "name verdict message")
+    write_records(rows, output, format=chosen, force=force)
+    wrong = [finding for finding in findings if finding.verdict == "no"]
+    if not strict:
+        wrong = [finding for finding in wrong if finding.name in ("stability", "effective_lr")]
+    if wrong:
+        raise NegativeResult("; ".join(finding.message for finding in wrong))
+
+
+@app.command()
+def noise(
+    log: o.NormLogFile = None,
+    seq: o.NoiseSeq = None,
+    at_batch: o.AtBatch = None,
+    windows: o.Windows = 1,
+    batch_field: o.BatchField = "batch",
+    norm_field: o.NormField = None,
+    seed: Seed = 0,
+    format: Format = None,  # noqa: A002
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Estimate the gradient noise scale from a log.
+
+    It is an estimate of the critical batch size. The log holds gradient norms at two or more
+    batch sizes, which `seesaw train --noise-points` writes and other trainers can.
+    """
+    from papercuts.streams import default_input, read_records, write_records
+    from seesaw.noise import estimate_windows, read_norms
+
+    records = read_records(default_input(log, "log of gradient norms"))
+    norms = read_norms(records, batch_field=batch_field, norm_field=norm_field)
+    estimates = estimate_windows(norms, windows, seq_len=seq, at_batch=at_batch, seed=seed)
+    rows = [estimate.to_dict() for estimate in estimates]
+    write_records(rows, output, format=format, force=force)
+
+
+@app.command()
+def simulate(
+    plan: o.PlanFile = None,
+    spectrum: o.Spectrum = "power:1.5",
+    dim: o.Dim = 100,
+    sigma: o.Sigma = 1.0,
+    distance: o.Distance = 10.0,
+    eta: o.Eta = 0.1,
+    base_batch: o.BaseBatch = 4.0,
+    steps: o.BaseSteps = None,
+    staircase: o.Staircase = False,
+    format: Format = None,  # noqa: A002
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Give the exact risks of a plan and of its base.
+
+    The problem is noisy linear regression, the risks are expectations. The plan's ratios are
+    taken over, the scale of the problem is that of the options. `risk_ratio` near 1 means that
+    the plan loses nothing.
+    """
+    from papercuts.streams import output_format, write_records
+    from seesaw.recursion import load_spectrum, make_problem
+    from seesaw.risk import simulate as simulate_plan
+
+    problem = make_problem(load_spectrum(spectrum, dim), sigma=sigma, distance=distance)
+    result = simulate_plan(
+        _read_plan(plan), problem, eta=eta, batch=base_batch, steps=steps, staircase=staircase
+    )
+    chosen = output_format(output, format)
+    row = result.to_dict()
+    if chosen != "json":  # a cell is no place for a list of phases
+        del row["phases"]
+    write_records([row], output, format=chosen, force=force)
+
+
+@app.command()
+def export(
+    to: o.Trainer,
+    plan: o.PlanFile = None,
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Write a plan for the trainer in use: a config or a short file."""
+    from papercuts.streams import open_output
+    from seesaw.export import export_plan
+
+    text = export_plan(_read_plan(plan), to)
+    with open_output(output, force=force) as out:
+        out.write(text.encode())
+
+
+@app.command()
+def train(
+    plan: o.TrainPlan,
+    text: o.Text,
+    run: o.Runs = "both",
+    seeds: o.Seeds = 1,
+    width: o.Width = 192,
+    layers: o.Layers = 2,
+    heads: o.Heads = 3,
+    micro_batch: o.TrainMicroBatch = 32,
+    noise_points: o.NoisePoints = 0,
+    log_every: o.LogEvery = 1,
+    seed: Seed = 0,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    resume: o.Resume = False,
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Train a small model on a text: base against plan.
+
+    The model is a byte-level transformer. Writes one JSON record per step, one per run's end
+    with the validation loss, and a comparison. With -o the run checkpoints and can be resumed.
+    Runs under torchrun. Needs the extra `train`.
+    """
+    from papercuts.app import need
+
+    need("torch", tool="seesaw", extra="train")
+    from seesaw.train_command import Shape, train_to
+
+    train_to(
+        output,
+        plan=_read_plan(plan),
+        text=text,
+        runs=("base", "seesaw") if run == "both" else (run,),
+        seeds=range(seed, seed + seeds),
+        shape=Shape(width, layers, heads),
+        micro_batch=micro_batch,
+        noise_points=noise_points,
+        log_every=log_every,
+        device=device,
+        dtype=dtype,
+        resume=resume,
+        force=force,
+    )
+
+
+@app.command()
+def reproduce(
+    format: Format = None,  # noqa: A002
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Compare with the paper's 21 published runs, exactly.
+
+    Steps and tokens of each are planned again. Exits 1 on any mismatch.
+    """
+    from papercuts.errors import NegativeResult
+    from papercuts.log import get_logger
+    from papercuts.streams import output_format, write_records
+    from seesaw.published import reproduce as reproduce_runs
+
+    results = reproduce_runs()
+    rows = [result.to_dict() for result in results]
+    chosen = output_format(output, format)
+    if chosen == "table":
+        rows = _columns(rows, "model batch beta cosine_steps steps steps_published verdict")
+    write_records(rows, output, format=chosen, force=force)
+    wrong = sum(result.verdict != "yes" for result in results)
+    if wrong:
+        raise NegativeResult(f"{wrong} of {len(results)} published runs do not come out the same")
+    get_logger(__name__).info(f"all {len(results)} published runs come out exactly")
+
+
+@app.command()
+def demo() -> None:
+    """Show the paper's claim: fewer steps at the same risk."""
+    from seesaw.demo import demo_lines
+
+    for line in demo_lines():
+        typer.echo(line)
+
+
+@app.command()
+def bench(
+    repeats: o.Repeats = 5,
+    format: Format = None,  # noqa: A002
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Measure planning, reading and simulating here."""
+    from papercuts.streams import write_records
+    from seesaw.speed import measure
+
+    write_records(measure(repeats), output, format=format, force=force)
+
+
+def _refuse_beside_a_curve(**given: float | None) -> None:
+    from papercuts.errors import UsageError
+
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"--{name} does not go with --base file:, which has its own")
+
+
+def _columns(rows: list[dict[str, Any]], names: str) -> list[dict[str, Any]]:
+    """Keep what fits a person's terminal; the other formats have all of it."""
+    return [{name: row[name] for name in names.split()} for row in rows]
+
+
+def _read_plan(path: str | None) -> SeesawPlan:
+    from papercuts.streams import default_input, read_records
+    from seesaw.planfile import from_records
+
+    return from_records(read_records(default_input(path, "plan")))
+
+
+def _finish_plan(
+    plan: SeesawPlan,
+    cbs: float | None,
+    cap_batch: int | None,
+    plot: str | None,
+    format: FormatName | None,  # noqa: A002
+    output: str,
+    force: bool,
+) -> None:
+    """Write the rows, say the summary, draw the plot."""
+    from papercuts.log import get_logger
+    from papercuts.streams import output_format, write_records
+    from seesaw.planfile import to_rows
+    from seesaw.summary import describe, summarize
+
+    if plot is not None:
+        from seesaw.plot import plot_plan
+
+        plot_plan(plan, plot, force=force)
+    chosen = output_format(output, format)
+    rows = to_rows(plan)
+    if chosen == "table":  # what all rows share is in the summary
+        rows = _columns(rows, "phase start_token start_step lr batch grad_accum steps")
+    write_records(rows, output, format=chosen, force=force)
+    for line in describe(summarize(plan, cbs=cbs, cap_batch=cap_batch)):
+        get_logger(__name__).info(line)

@@ -1,0 +1,190 @@
+"""What a plan saves and whether it is stable: the figures that go beside the table of phases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from seesaw.cuts import count_cuts
+from seesaw.plan import SeesawPlan
+from seesaw.schedule import CURVE, Schedule, make_schedule
+
+Stability = Literal["yes", "edge", "no"]
+Verdict = Literal["yes", "no", "undecided"]
+
+EDGE = 1e-9  # how near to alpha = sqrt(beta) counts as on it
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of a plan against its base schedule.
+
+    `saving` is what the plan saves of the base schedule's steps; `staircase_saving` the same with
+    cuts of this size but batches as fine and steps as small as one likes; `continuous_saving` its
+    limit for ever smaller cuts (Lemma 1). `growth_per_cut` is sqrt(beta)/alpha (for sgd: 1/alpha),
+    the factor on the effective learning rate at each cut, `max_growth` the largest effective
+    learning rate of the rows over that of the first. `stable` is the verdict of the paper's
+    stability lemma, where `edge` is its most aggressive stable point. `within_cbs` compares the
+    largest batch with the critical batch size, both in sequences; `cbs_token` is the token count
+    at which the plan first exceeds it.
+    """
+
+    phases: int
+    steps_base: int
+    steps_plan: int
+    saving: float
+    staircase_saving: float
+    continuous_saving: float
+    tokens: int
+    batch: int
+    end_batch: int
+    peak_lr: float
+    end_lr: float
+    growth_per_cut: float
+    max_growth: float
+    stable: Stability
+    cbs: float | None
+    within_cbs: Verdict
+    cbs_token: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fields by name."""
+        return asdict(self)
+
+
+def summarize(
+    plan: SeesawPlan,
+    schedule: Schedule | None = None,
+    *,
+    cbs: float | None = None,
+    cap_batch: int | None = None,
+) -> Summary:
+    """Compare a plan with its base schedule, `schedule_of(plan)` where none is given.
+
+    `cbs` is the critical batch size in sequences, where it is known; `cap_batch` the bound that
+    the plan was made with, which the two limits then keep to.
+    """
+    schedule = schedule_of(plan) if schedule is None else schedule
+    power = math.log(plan.beta) / math.log(plan.cut)
+    floor = 0.0 if cap_batch is None else plan.base_batch / cap_batch
+    steps_base = base_steps(plan)
+    over = None if cbs is None else next((p for p in plan.phases if p.batch > cbs), None)
+    return Summary(
+        phases=len(plan.phases),
+        steps_base=steps_base,
+        steps_plan=plan.steps,
+        saving=1.0 - plan.steps / steps_base,
+        staircase_saving=1.0 - staircase_fraction(schedule, plan.cut, plan.beta, floor),
+        continuous_saving=1.0 - schedule.steps_fraction(power, floor),
+        tokens=plan.tokens,
+        batch=plan.base_batch,
+        end_batch=plan.end_batch,
+        peak_lr=plan.peak_lr,
+        end_lr=plan.phases[-1].lr,
+        growth_per_cut=growth_per_cut(plan),
+        max_growth=max_growth(plan),
+        stable=stability(plan.alpha, plan.beta, plan.optimizer),
+        cbs=cbs,
+        within_cbs="undecided" if cbs is None else "yes" if over is None else "no",
+        cbs_token=None if over is None else over.start_token,
+    )
+
+
+def base_steps(plan: SeesawPlan) -> int:
+    """Count the steps of the base schedule: the same tokens at the batch of phase 0 throughout."""
+    return -(-plan.total_tokens // (plan.base_batch * plan.seq_len))
+
+
+def schedule_of(plan: SeesawPlan) -> Schedule:
+    """Make the base schedule of a plan again (a measured one to within 0.1 % of its peak).
+
+    Raises UsageError where `plan.base` names no schedule.
+    """
+    has_own_end = plan.base.partition(":")[0] in (CURVE, "step")
+    return make_schedule(
+        plan.base,
+        tokens=plan.total_tokens,
+        warmup=plan.warmup_tokens,
+        start=plan.start_ratio,
+        final=None if has_own_end else plan.final_ratio,
+    )
+
+
+def staircase_fraction(schedule: Schedule, cut: float, beta: float, floor: float = 0.0) -> float:
+    """Give plan steps / base steps for cuts of this size and steps as small as one likes.
+
+    `floor` is batch / cap where the batch is capped. A schedule that ends at 0 is followed until
+    it is down by 1e-12.
+    """
+    final = schedule.final_ratio
+    count = count_cuts(final if final > 0.0 else 1e-12, cut)
+    k = np.arange(1.0, count + 1.0)
+    starts = schedule.shape.first_at_or_below(cut**-k * (1.0 + 1e-12))
+    edges = np.concatenate([[0.0], np.minimum(starts, 1.0), [1.0]])
+    per_token = np.maximum(beta ** -np.concatenate([[0.0], k]), floor)
+    warmup = schedule.warmup_tokens / schedule.total_tokens
+    return warmup + (1.0 - warmup) * float(np.sum(np.diff(edges) * per_token))
+
+
+def growth_per_cut(plan: SeesawPlan) -> float:
+    """Give the factor on the effective learning rate at each cut (sheet, item 5)."""
+    return (math.sqrt(plan.beta) if plan.optimizer == "adam" else 1.0) / plan.alpha
+
+
+def effective_lrs(plan: SeesawPlan) -> list[float]:
+    """Give each phase's effective learning rate over that of phase 0.
+
+    It is lr * sqrt(batch) for adam (Assumption 3) and lr itself for sgd.
+    """
+    power = 0.5 if plan.optimizer == "adam" else 0.0
+    first = plan.phases[0]
+    return [p.lr / first.lr * (p.batch / first.batch) ** power for p in plan.phases]
+
+
+def max_growth(plan: SeesawPlan) -> float:
+    """Give the largest effective learning rate over that of phase 0."""
+    return max(effective_lrs(plan))
+
+
+def stability(alpha: float, beta: float, optimizer: str = "adam") -> Stability:
+    """Say whether a ramp is stable: for adam alpha >= sqrt(beta) (the paper's lemma), `edge` at =.
+
+    For sgd, whose effective learning rate is the learning rate, alpha >= 1; there keeping it, as
+    the default does, is no edge.
+    """
+    if optimizer == "sgd":
+        return "no" if alpha < 1.0 - EDGE else "yes"
+    margin = alpha / math.sqrt(beta) - 1.0
+    if abs(margin) <= EDGE:
+        return "edge"
+    return "yes" if margin > 0.0 else "no"
+
+
+def describe(summary: Summary) -> list[str]:
+    """Say the summary in three lines for a person."""
+    s = summary
+    lines = [
+        f"{s.steps_base} steps become {s.steps_plan}: {100 * s.saving:.1f} % fewer "
+        f"(limit for such cuts {100 * s.staircase_saving:.2f} %, "
+        f"for ever smaller ones {100 * s.continuous_saving:.3f} %)"
+    ]
+    grows = f"the batch grows from {s.batch} to {s.end_batch} sequences"
+    if s.cbs is None:
+        lines.append(f"{grows}; hold that against the critical batch size (--cbs, `seesaw noise`)")
+    elif s.cbs_token is None:
+        lines.append(f"{grows}, within the critical batch size of {s.cbs:g}")
+    else:
+        lines.append(
+            f"{grows} and passes the critical batch size of {s.cbs:g} at token {s.cbs_token}: "
+            "from there on no batch ramp replaces the decay"
+        )
+    verdict = {
+        "yes": "stable: the effective learning rate never grows",
+        "edge": "stable, as aggressive as can be: the effective learning rate stays at its start",
+        "no": f"UNSTABLE: the effective learning rate grows by {s.growth_per_cut:.4g} at each cut",
+    }
+    lines.append(verdict[s.stable])
+    return lines
