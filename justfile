@@ -19,7 +19,7 @@ setup:
 
 # the fast tests: of everything, or of the tools named
 test *TOOL:
-    pytest -n 2 -m "not slow" --durations=15 "${@/#/--tool=}"
+    pytest -n 2 --dist worksteal -m "not slow" --durations=15 "${@/#/--tool=}"
 
 # the slow tests: of everything, or of the tools named
 test-slow *TOOL:

@@ -89,6 +89,7 @@ def test_sources_come_in_the_order_of_their_paths(tmp_path: Path):
         read_sources(tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_standard_library_is_a_corpus():
     text = read_text("stdlib")
     assert len(text) > 5_000_000

@@ -118,6 +118,7 @@ def toy_plan(**options: Any) -> SeesawPlan:
     return make_plan(lr=0.01, batch=4, seq_len=8, tokens=8 * 300, warmup=0.2, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"cut": 1.3}, {"cut": 2.0, "micro_batch": 2}])
 def test_torch_file_in_its_documented_loop(options: dict[str, Any], tmp_path: Path) -> None:
     """The loop of the file's docstring: every lr and batch, and the same weights after a resume."""
@@ -375,6 +376,7 @@ class Engine:
             self.global_steps += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro", [None, 2])
 def test_deepspeed_step_follows_the_plan(micro: int | None, tmp_path: Path) -> None:
     plan = make_plan(

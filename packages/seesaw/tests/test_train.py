@@ -50,6 +50,7 @@ def whole() -> list[str]:
     return lines(train_runs(PAIR, CORPUS))
 
 
+@pytest.mark.slow
 def test_log_follows_the_schedules(whole: list[str]):
     records = [json.loads(line) for line in whole]
     for run, schedule in (("base", BaseSchedule.of(PLAN)), ("seesaw", PLAN)):
@@ -75,6 +76,7 @@ def test_log_follows_the_schedules(whole: list[str]):
     assert records[-1] == json.loads(json.dumps(compare_runs(ends)))
 
 
+@pytest.mark.slow
 def test_both_runs_of_a_seed_start_from_the_same_weights_and_data(whole: list[str]):
     first = {
         (r["run"], r["seed"]): r["loss"]
@@ -85,6 +87,7 @@ def test_both_runs_of_a_seed_start_from_the_same_weights_and_data(whole: list[st
     assert first["base", 1] == first["seesaw", 1] != first["base", 0]
 
 
+@pytest.mark.slow
 def test_only_base_runs_measure_noise_at_their_points(whole: list[str]):
     noise = [r for r in map(json.loads, whole) if "grad_norm_sq" in r]
     steps = BaseSchedule.of(PLAN).steps
@@ -96,6 +99,7 @@ def test_only_base_runs_measure_noise_at_their_points(whole: list[str]):
     ]
 
 
+@pytest.mark.slow
 def test_resume_anywhere_gives_the_same_log_byte_for_byte(tmp_path: Path):
     one_seed = PAIR[:2]
     whole = lines(train_runs(one_seed, CORPUS))
@@ -112,6 +116,7 @@ def test_resume_anywhere_gives_the_same_log_byte_for_byte(tmp_path: Path):
     assert list(after_all) == []
 
 
+@pytest.mark.slow
 def test_checkpoint_ahead_of_the_log_is_not_used(whole: list[str], tmp_path: Path):
     checkpoint = tmp_path / "run.ckpt"
     started = train_runs(PAIR, CORPUS, checkpoint=checkpoint, checkpoint_every=5)
@@ -120,6 +125,7 @@ def test_checkpoint_ahead_of_the_log_is_not_used(whole: list[str], tmp_path: Pat
     assert lines(islice(again, 10)) == whole[7:17]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
@@ -146,6 +152,7 @@ def test_file_that_is_no_checkpoint(tmp_path: Path, content: bytes):
         next(train_runs([CONFIG], CORPUS, checkpoint=checkpoint))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro_batch", [1, 3, 4, 64])
 def test_step_is_adamw_on_the_mean_gradient_whatever_the_micro_batch(micro_batch: int):
     trainer = Trainer(dataclasses.replace(CONFIG, micro_batch=micro_batch, seed=3), CORPUS)
@@ -172,6 +179,7 @@ def test_step_is_adamw_on_the_mean_gradient_whatever_the_micro_batch(micro_batch
         torch.testing.assert_close(new[clear], expected[clear], rtol=0, atol=2e-5, msg=name)
 
 
+@pytest.mark.slow
 def test_noise_is_the_mean_over_pieces_and_the_norm_of_the_whole():
     trainer = Trainer(CONFIG, CORPUS)
     before = [p.detach().clone() for p in trainer.model.parameters()]
@@ -192,6 +200,7 @@ def test_noise_is_the_mean_over_pieces_and_the_norm_of_the_whole():
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
 
 
+@pytest.mark.slow
 def test_validation_loss_is_the_mean_over_the_held_out_sequences():
     config = dataclasses.replace(CONFIG, validation_sequences=10**6)
     trainer = Trainer(config, CORPUS)
@@ -203,6 +212,7 @@ def test_validation_loss_is_the_mean_over_the_held_out_sequences():
     assert tokens == len(rows) * 8
 
 
+@pytest.mark.slow
 def test_training_learns_a_text_that_can_be_learned():
     corpus = Corpus.from_bytes(b"one two three four " * 400, 16)
     plan = make_plan(lr=2e-2, batch=2, seq_len=16, tokens=6000)
@@ -215,6 +225,7 @@ def test_training_learns_a_text_that_can_be_learned():
     assert [end["validation_loss"] < 0.6 for end in ends] == [True, True]
 
 
+@pytest.mark.slow
 def test_bfloat16_stays_near_float32():
     losses = {
         dtype: [
@@ -242,6 +253,7 @@ def test_settings_that_make_no_run(changes: dict[str, Any], message: str):
         dataclasses.replace(CONFIG, **changes)
 
 
+@pytest.mark.slow
 def test_text_cut_to_another_length_and_too_little_held_out():
     with pytest.raises(UsageError, match="sequences of 16"):
         Trainer(CONFIG, Corpus.from_bytes(TEXT, 16))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from papercuts.app import App, Device, Dtype, Force, Format, FormatName, Output, Plot, Seed
+from papercuts.app import App, Device, Dtype, Force, Format, FormatName, Output, Plot, Seed, need
 from seesaw import options as o
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def plan(
     warmup: o.Warmup = None,
     base: o.Base = "cosine",
     final: o.Final = None,
-    start: o.Start = 0.1,
+    start: o.Start = None,
     cut: o.Cut = None,
     alpha: o.Alpha = None,
     beta: o.Beta = None,
@@ -55,40 +55,36 @@ def plan(
     On stderr: the steps before and after, the saving and its continuous limit, the end batch
     against the critical batch size, and whether the ramp is stable.
     """
-    from seesaw.planner import make_plan, plan_schedule, resolve_factors
+    from seesaw.curve import read_curve
+    from seesaw.measured import plan_from_curve
+    from seesaw.planner import make_plan
 
     shared: dict[str, Any] = {
         "lr": lr,
         "batch": batch,
         "seq_len": seq,
+        "tokens": tokens,
+        "cut": cut,
+        "alpha": alpha,
+        "beta": beta,
         "optimizer": optimizer,
         "cap_batch": cap_batch,
         "multiple_of": multiple_of,
         "micro_batch": micro_batch,
         "gpus": gpus,
         "compensate": compensate,
-        "as_published": as_published,
     }
     if base.startswith("file:"):
-        from seesaw.curve import read_curve
-        from seesaw.measured import schedule_from_curve
-
-        _refuse_beside_a_curve(warmup=warmup, final=final)
-        curve = read_curve(base.removeprefix("file:"))
-        schedule = schedule_from_curve(curve, batch=batch, seq_len=seq, tokens=tokens)
-        made = plan_schedule(
-            schedule, factors=resolve_factors(cut, alpha, beta, optimizer), **shared
-        )
+        own = {"warmup": warmup, "final": final, "start": start}
+        _refuse_beside_a_curve(**own, as_published=as_published or None)
+        made = plan_from_curve(read_curve(base.removeprefix("file:")), **shared)
     else:
         made = make_plan(
-            tokens=tokens,
-            warmup=warmup,
             base=base,
+            warmup=warmup,
             final=final,
-            start=start,
-            cut=cut,
-            alpha=alpha,
-            beta=beta,
+            start=0.1 if start is None else start,
+            as_published=as_published,
             **shared,
         )
     _finish_plan(made, cbs, cap_batch, plot, format, output, force)
@@ -158,10 +154,8 @@ def check(
     decay. Exits 1 where the ramp is unstable, and with --strict for every finding that is no.
     """
     from papercuts.errors import NegativeResult
-    from papercuts.streams import output_format, write_records
     from seesaw.check import check_plan
 
-    chosen = output_format(output, format)
     findings = check_plan(
         _read_plan(plan),
         cbs=cbs,
@@ -170,9 +164,7 @@ def check(
         weight_decay=weight_decay,
     )
     rows = [finding.to_dict() for finding in findings]
-    if chosen == "table":
-        rows = _columns(rows, "name verdict message")
-    write_records(rows, output, format=chosen, force=force)
+    _write(rows, output, format, force, columns="name verdict message")
     wrong = [finding for finding in findings if finding.verdict == "no"]
     if not strict:
         wrong = [finding for finding in wrong if finding.name in ("stability", "effective_lr")]
@@ -204,8 +196,7 @@ def noise(
     records = read_records(default_input(log, "log of gradient norms"))
     norms = read_norms(records, batch_field=batch_field, norm_field=norm_field)
     estimates = estimate_windows(norms, windows, seq_len=seq, at_batch=at_batch, seed=seed)
-    rows = [estimate.to_dict() for estimate in estimates]
-    write_records(rows, output, format=format, force=force)
+    write_records([e.to_dict() for e in estimates], output, format=format, force=force)
 
 
 @app.command()
@@ -285,8 +276,6 @@ def train(
     with the validation loss, and a comparison. With -o the run checkpoints and can be resumed.
     Runs under torchrun. Needs the extra `train`.
     """
-    from papercuts.app import need
-
     need("torch", tool="seesaw", extra="train")
     from seesaw.train_command import Shape, train_to
 
@@ -319,15 +308,12 @@ def reproduce(
     """
     from papercuts.errors import NegativeResult
     from papercuts.log import get_logger
-    from papercuts.streams import output_format, write_records
     from seesaw.published import reproduce as reproduce_runs
 
     results = reproduce_runs()
     rows = [result.to_dict() for result in results]
-    chosen = output_format(output, format)
-    if chosen == "table":
-        rows = _columns(rows, "model batch beta cosine_steps steps steps_published verdict")
-    write_records(rows, output, format=chosen, force=force)
+    columns = "model batch beta cosine_steps steps steps_published verdict"
+    _write(rows, output, format, force, columns=columns)
     wrong = sum(result.verdict != "yes" for result in results)
     if wrong:
         raise NegativeResult(f"{wrong} of {len(results)} published runs do not come out the same")
@@ -362,12 +348,25 @@ def _refuse_beside_a_curve(**given: float | None) -> None:
 
     for name, value in given.items():
         if value is not None:
-            raise UsageError(f"--{name} does not go with --base file:, which has its own")
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} does not go with --base file:, which has its own")
 
 
-def _columns(rows: list[dict[str, Any]], names: str) -> list[dict[str, Any]]:
-    """Keep what fits a person's terminal; the other formats have all of it."""
-    return [{name: row[name] for name in names.split()} for row in rows]
+def _write(
+    rows: list[dict[str, Any]],
+    output: str,
+    format: FormatName | None,  # noqa: A002
+    force: bool,
+    *,
+    columns: str,
+) -> None:
+    """Write records; a table for a person has these columns, the other formats have all."""
+    from papercuts.streams import output_format, write_records
+
+    chosen = output_format(output, format)
+    if chosen == "table":
+        rows = [{name: row[name] for name in columns.split()} for row in rows]
+    write_records(rows, output, format=chosen, force=force)
 
 
 def _read_plan(path: str | None) -> SeesawPlan:
@@ -388,7 +387,6 @@ def _finish_plan(
 ) -> None:
     """Write the rows, say the summary, draw the plot."""
     from papercuts.log import get_logger
-    from papercuts.streams import output_format, write_records
     from seesaw.planfile import to_rows
     from seesaw.summary import describe, summarize
 
@@ -396,10 +394,7 @@ def _finish_plan(
         from seesaw.plot import plot_plan
 
         plot_plan(plan, plot, force=force)
-    chosen = output_format(output, format)
-    rows = to_rows(plan)
-    if chosen == "table":  # what all rows share is in the summary
-        rows = _columns(rows, "phase start_token start_step lr batch grad_accum steps")
-    write_records(rows, output, format=chosen, force=force)
+    columns = "phase start_token start_step lr batch grad_accum steps"
+    _write(to_rows(plan), output, format, force, columns=columns)
     for line in describe(summarize(plan, cbs=cbs, cap_batch=cap_batch)):
         get_logger(__name__).info(line)

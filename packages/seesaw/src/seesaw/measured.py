@@ -22,6 +22,7 @@ def plan_from_curve(
     batch: int,
     seq_len: int | None = None,
     tokens: float | None = None,
+    lr: float | None = None,
     cut: float | None = None,
     alpha: float | None = None,
     beta: float | None = None,
@@ -36,7 +37,7 @@ def plan_from_curve(
     """Turn a run's logged learning rate at a constant `batch` into a Seesaw plan.
 
     `seq_len`, `tokens` and `jitter` are those of `schedule_from_curve`, the others those of
-    `make_plan`; the peak learning rate is the curve's.
+    `make_plan`; `lr` is the peak learning rate, the curve's own where None.
 
     Raises UsageError and DataError as those two do.
     """
@@ -45,7 +46,7 @@ def plan_from_curve(
     )
     return plan_schedule(
         schedule,
-        lr=float(curve.lr.max()),
+        lr=float(curve.lr.max()) if lr is None else lr,
         batch=batch,
         seq_len=seq_len or 1,
         factors=resolve_factors(cut, alpha, beta, optimizer),

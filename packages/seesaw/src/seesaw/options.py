@@ -108,8 +108,10 @@ Final = Annotated[
     ),
 ]
 Start = Annotated[
-    float,
-    typer.Option("--start", metavar="RATIO", help="First learning rate over the peak."),
+    float | None,
+    typer.Option(
+        "--start", metavar="RATIO", help="First learning rate over the peak. Default: 0.1."
+    ),
 ]
 AsPublished = Annotated[
     bool,

@@ -49,8 +49,10 @@ def plot_plan(plan: SeesawPlan, path: str, *, force: bool = False) -> None:
         axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
     image = io.BytesIO()
-    # No date in the file: the same plan gives the same bytes.
-    figure.savefig(image, format=suffix[1:], metadata={"Date": None} if suffix == ".svg" else None)
+    # No date and no random names in the file: the same plan gives the same bytes.
+    with need("matplotlib", tool="seesaw", extra="plot").rc_context({"svg.hashsalt": "seesaw"}):
+        date = {"Date": None} if suffix == ".svg" else None
+        figure.savefig(image, format=suffix[1:], metadata=date)
     with open_output(path, force=force) as out:
         out.write(image.getvalue())
 
