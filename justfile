@@ -61,7 +61,7 @@ demo TOOL:
 bench TOOL:
     #!/usr/bin/env bash
     set -euo pipefail
-    for script in packages/"$1"/bench/*.py; do
+    for script in $(grep -l '^if __name__ == "__main__":' packages/"$1"/bench/*.py); do
         echo "== $script"
         if grep -q '^# /// script' "$script"; then
             {{ uvw }} run --script "$script"

@@ -130,6 +130,24 @@ def test_tool_install_from_a_checkout(tool, stranger):
     runs(command, "demo", env=stranger)
 
 
+def test_main_job_of_the_readme_on_a_machine_without_uv(stranger, tmp_path):
+    """The README's first command, in a fresh clone, with Python and git only."""
+    command = "tools/uvw run --project packages/seesaw seesaw demo"
+    assert command in (ROOT / "README.md").read_text(encoding="utf-8")
+    clone = copy_files(ROOT, tmp_path / "clone")
+    python = Path(sys.base_prefix, "bin")
+    env = stranger | {"PATH": f"{python}:/usr/bin:/bin", "HOME": str(tmp_path / "nobody")}
+    del env["UV_PYTHON"]
+    for _ in range(2):  # the second time uv is there
+        ended = subprocess.run(
+            command.split(), cwd=clone, env=env, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert "21 of 21" in ended.stdout
+        assert (clone / ".uv" / "bin" / "uv").exists()
+    assert "fetching uv" not in ended.stderr
+
+
 def test_tool_install_from_a_git_address(tool, stranger, tmp_path):
     clone = copy_files(ROOT, tmp_path / "clone")
     identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -243,15 +244,17 @@ def test_a_live_pipe_is_served_at_once():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no peak memory to be read")
 def test_a_million_records_fast_in_constant_memory(tmp_path):
     """At least 150,000 records a second of CPU time, read and written, however many there are."""
     code = (
-        "import resource, sys, time\n"
+        "import sys, time\n"
         "from papercuts.streams import *\n"
         "start = time.process_time()\n"
         "write_records((attach(r.data, 't', {'n': r.line}) for r in read_records('-')), '-')\n"
-        "print(time.process_time() - start,\n"
-        "      resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+        # Not getrusage, whose peak is that of the process which started this one, if higher.
+        "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+        "print(time.process_time() - start, peak.split()[1], file=sys.stderr)\n"
     )
 
     def through(count: int) -> tuple[float, int]:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Format = Literal["json", "csv", "table"]
+
+_GAP = 3  # blanks between two columns
+_FOLDED = 12  # the least width of a column of text that is folded
 _LEAVES = frozenset({str, int, float, bool, type(None), list})
 
 
@@ -138,7 +141,11 @@ def _cell(value: Any) -> Any:
 
 
 def _table(records: list[Mapping[str, Any]]) -> str:
-    """Draw a table as wide as the terminal (or `COLUMNS`), with colour only on a terminal."""
+    """Draw a table as wide as the terminal (or `COLUMNS`), with colour only on a terminal.
+
+    Text is folded where it must be, numbers and names of columns never: a table that has no room
+    for them becomes a list of `name  value` lines, an empty line between two records.
+    """
     if not records:
         return ""
     from rich.box import SIMPLE_HEAD
@@ -148,27 +155,47 @@ def _table(records: list[Mapping[str, Any]]) -> str:
 
     rows = [flattened(record) for record in records]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in names:
-        cells = [_cell(row.get(name)) for row in rows]
-        numeric = all(isinstance(c, int | float) or c == "" for c in cells) and cells != [""]
-        table.add_column(
-            Text(_printable(name)),
-            justify="right" if numeric else "left",
-            no_wrap=numeric,
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(Text(_shown(_cell(row.get(name)))) for name in names))
+    columns = {name: [_cell(row.get(name)) for row in rows] for name in names}
     terminal = sys.stdout is not None and sys.stdout.isatty()
     canvas = io.StringIO()
-    Console(
+    console = Console(
         file=canvas,
         force_terminal=terminal,
         no_color=bool(os.environ.get("NO_COLOR")),
         highlight=False,
-    ).print(table)
+    )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    least = 0
+    for name, cells in columns.items():
+        numeric = all(isinstance(cell, int | float) or cell == "" for cell in cells)
+        longest = max(len(_shown(cell)) for cell in cells)
+        width = max(len(_printable(name)), longest if numeric else min(longest, _FOLDED))
+        least += width + _GAP
+        table.add_column(
+            Text(_printable(name)),
+            justify="right" if numeric and any(cell != "" for cell in cells) else "left",
+            min_width=width,
+            overflow="fold",
+        )
+    if least - _GAP > console.width:
+        return _listed(columns, len(rows))
+    for index in range(len(rows)):
+        table.add_row(*(Text(_shown(cells[index])) for cells in columns.values()))
+    console.print(table)
     return "".join(line.rstrip() + "\n" for line in canvas.getvalue().splitlines())
+
+
+def _listed(columns: Mapping[str, list[Any]], count: int) -> str:
+    """List records one value a line, the values below one another."""
+    wide = max(len(_printable(name)) for name in columns)
+    blocks = (
+        "".join(
+            f"{_printable(name):<{wide}}  {_shown(cells[index])}".rstrip() + "\n"
+            for name, cells in columns.items()
+        )
+        for index in range(count)
+    )
+    return "\n".join(blocks)
 
 
 def _shown(cell: Any) -> str:
