@@ -214,6 +214,22 @@ def test_signals(probe: list[str], number: signal.Signals, code: int, line: str)
     assert (process.returncode, out, err) == (code, "kept what was done\n", line)
 
 
+@pytest.mark.parametrize(
+    ("given", "code", "says"), [(None, 0, ""), (7, 7, ""), ("no more", 1, "probe: no more\n")]
+)
+def test_sys_exit_inside_a_command(
+    given: object, code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = App("probe", distribution="papercuts", cite=False, help="A probe.")
+
+    @app.command()
+    def leave() -> None:
+        """Leave."""
+        sys.exit(given)  # type: ignore[arg-type]
+
+    assert (app.run(["leave"]), capsys.readouterr().err) == (code, says)
+
+
 def test_run_gives_the_code_and_restores_the_handler() -> None:
     app = App("probe", distribution="papercuts", cite=False, help="A probe.")
 

@@ -67,16 +67,23 @@ PARTS = {
         Part(
             name="past",
             text="stdlib",
-            batch=256,
+            batch=128,
             tokens=2_560_000,
-            seeds=3,
+            seeds=5,
             arms=("base", "seesaw", "fixed"),
-            pilot_tokens=1_280_000,
-            pilot_lrs=(1.5e-3, 3e-3, 6e-3, 1.2e-2),
+            pilot_tokens=2_560_000,
+            pilot_lrs=(7.5e-4, 1.5e-3, 3e-3, 6e-3),
             noise=(4, 2048, 32),
         ),
     )
 }
+
+
+def parts_at_hand() -> list[str]:
+    """Name the parts whose texts are here."""
+    folder = os.environ.get("PAPERCUTS_DATA")
+    here = folder is not None and (Path(folder) / "text" / "tinyshakespeare.txt").exists()
+    return [name for name, part in PARTS.items() if here or part.text != "shakespeare"]
 
 
 def log_path(logs: Path, part: str, arm: str, seed: int, lr: float | None) -> Path:

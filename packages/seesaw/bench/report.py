@@ -13,7 +13,9 @@ import matplotlib as mpl
 import numpy as np
 from parts import MARGIN, PARTS, PILOT_SEED, SEQ_LEN, Part, best_lr, log_path, plan_of, read_log
 
+from papercuts.hardware import describe
 from seesaw.compare import compare_runs, paired_interval
+from seesaw.model import ByteModel, ModelShape
 from seesaw.noise import NormLog, estimate_noise
 
 mpl.use("svg")
@@ -21,8 +23,7 @@ from matplotlib import pyplot as plt
 
 HERE = Path(__file__).parent
 BINS = 64
-COMMAND = "python bench/train_vs_cosine.py run --logs DIR"
-MACHINE = "2 cores, x86-64 with AMX, no GPU"
+COMMAND = "python bench/train_vs_cosine.py"
 LABELS = {"base": "cosine", "seesaw": "Seesaw", "fixed": "fixed learning rate"}
 TITLES = {
     "headline": "Standard library, batch under the noise scale",
@@ -171,6 +172,19 @@ def verdict(summary: dict[str, Any]) -> str:
     return "undecided; the interval crosses the margin"
 
 
+def machine() -> str:
+    """Name the kind of machine."""
+    cpu, *gpus = describe()
+    amx = ", AMX" if "amx_bf16" in cpu["features"] else ""
+    names = ", ".join(gpu["name"] for gpu in gpus) or "no GPU"
+    return f"{cpu['cores']} cores, {platform.machine()} ({cpu['simd']}{amx}), {names}"
+
+
+def parameters() -> int:
+    """Count the model's parameters."""
+    return ByteModel(ModelShape(), SEQ_LEN).count_parameters()
+
+
 def section(parts: dict[str, dict[str, Any]], date: str) -> str:
     """Write this bench's section of RESULTS.md."""
     lines = [
@@ -180,10 +194,11 @@ def section(parts: dict[str, dict[str, Any]], date: str) -> str:
         f"Margin, stated before the run: {MARGIN} nats a byte for the mean paired difference of the"
         " final validation loss (Seesaw minus cosine) and its 95 % interval.",
         "",
-        f"A byte-level transformer of 0.95 M parameters, sequences of {SEQ_LEN} bytes, each seen"
-        " once; AdamW, cut 1.1, warmup 10 %, cosine to 10 %. Steps are counted from the"
+        f"A byte-level transformer of {parameters() / 1e6:.2f} M parameters, sequences of {SEQ_LEN}"
+        " bytes, each seen once; AdamW, cut 1.1, warmup 10 %, cosine to 10 %. Steps are counted"
+        " from the"
         " trainers' logs.",
-        f"{date}; {MACHINE}; `{COMMAND}`.",
+        f"{date}; {machine()}; `{COMMAND}`.",
         "",
         "| | tokens | seeds | lr | batch | cosine loss | Seesaw loss | difference (95 %) | steps |"
         " saved | |",
@@ -249,7 +264,7 @@ def write_report(logs: Path) -> None:
     kept = json.loads(results.read_text()) if results.exists() else {}
     kept["train_vs_cosine"] = {
         "date": date,
-        "machine": MACHINE,
+        "machine": machine(),
         "python": platform.python_version(),
         "command": COMMAND,
         "margin": MARGIN,

@@ -159,6 +159,8 @@ class App(typer.Typer):
         match error:
             case typer.Exit(exit_code=code) | SystemExit(code=int(code)):
                 return code
+            case SystemExit(code=code):
+                return errors.OK if code is None else self._say(str(code), errors.NEGATIVE)
             case BrokenPipeError():
                 _discard(sys.stdout)
                 return errors.OK

@@ -41,6 +41,7 @@ __all__ = [
     "open_output",
     "output_format",
     "read_records",
+    "why_not_json",
     "write_records",
 ]
 
