@@ -1,4 +1,5 @@
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -32,6 +33,12 @@ def edited(made: SeesawPlan, number: int, **values: Any) -> SeesawPlan:
         {"optimizer": "sgd"},
         {"cap_batch": 700, "cut": 2.0},
         {"micro_batch": 16, "gpus": 8, "cut": 2.0},
+        {"micro_batch": 32, "gpus": 8, "compensate": True},
+        {"batch": 8, "seq_len": 64, "tokens": 5e6, "multiple_of": 8, "compensate": True},
+        {"optimizer": "sgd", "multiple_of": 256, "compensate": True},
+        {"cap_batch": 700, "multiple_of": 64, "compensate": True},
+        {"alpha": 1.4142135, "beta": 2.0},  # factors as a paper prints them
+        {"alpha": 1.0488, "beta": 1.1},
     ],
 )
 def test_a_plan_made_here_is_sound(options: dict[str, Any]) -> None:
@@ -60,6 +67,13 @@ def test_a_ramp_past_the_edge_is_unstable() -> None:
     assert "most aggressive" in findings(plan(cut=2.0))["stability"].message
 
 
+def test_an_unstable_ramp_says_by_how_much_it_grows() -> None:
+    slow = findings(plan(alpha=1.000498, beta=1.001))["stability"]
+    assert slow.verdict == "no"
+    assert "grows by 1.0000019 at each cut" in slow.message  # and 1.004 in 2302 cuts
+    assert "1.000498 is below sqrt(beta)" in slow.message
+
+
 def test_edited_rows_are_noticed() -> None:
     made = plan(cut=2.0)
     louder = findings(edited(made, 2, lr=made.phases[2].lr * 1.5))
@@ -79,8 +93,9 @@ def test_coarse_batches_leave_the_line_and_compensation_returns_to_it() -> None:
     coarse = findings(plan(multiple_of=256))["equivalence"]
     assert coarse.verdict == "undecided"
     assert coarse.value == pytest.approx(abs(1.5**0.5 - 1.0), abs=0.07)
-    moved = findings(plan(multiple_of=256, compensate=True))["equivalence"]
-    assert moved.value == pytest.approx(0.0, abs=1e-12)
+    moved = findings(plan(multiple_of=256, compensate=True))
+    assert moved["equivalence"].value == pytest.approx(0.0, abs=1e-12)
+    assert moved["effective_lr"].value == pytest.approx(1.0, abs=1e-8)
 
 
 def test_another_machine_may_not_divide_the_batches() -> None:
@@ -123,7 +138,15 @@ def test_findings_have_the_same_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"cbs": 0}, {"gpus": 0}, {"micro_batch": -1}, {"weight_decay": -0.1}]
+    "options",
+    [
+        {"cbs": 0},
+        {"cbs": math.nan},
+        {"cbs": math.inf},
+        {"gpus": 0},
+        {"micro_batch": -1},
+        {"weight_decay": -0.1},
+    ],
 )
 def test_values_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):

@@ -131,6 +131,13 @@ def test_noise_of_a_known_line(seesaw: Any) -> None:
     assert estimate["mean_share"] == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("option", [["--at-batch", "0"], ["--at-batch", "nan"], ["--seq", "0"]])
+def test_noise_options_out_of_range(seesaw: Any, option: list[str]) -> None:
+    log = '{"batch": 8, "grad_norm_sq": 14}\n{"batch": 64, "grad_norm_sq": 3.5}\n'
+    code, out, err = seesaw("noise", *option, stdin=log)
+    assert (code, out, "must be a finite number above 0" in err) == (2, "", True)
+
+
 def test_eigenvalues_from_a_file(seesaw: Any, tmp_path: Path) -> None:
     path = tmp_path / "eigenvalues"
     path.write_text("1\n0.5\n\n0.25\n")
@@ -140,6 +147,9 @@ def test_eigenvalues_from_a_file(seesaw: Any, tmp_path: Path) -> None:
     _, spelled, _ = seesaw(*arguments, "1,0.5,0.25", stdin=plan)
     assert from_file == spelled
     assert json.loads(from_file)["dim"] == 3
+    for spectrum in (f"file:{path}", "1,0.5,0.25"):
+        code, _, err = seesaw(*arguments, spectrum, "--dim", "3", stdin=plan)
+        assert (code, "dim (3) does not go with a" in err) == (2, True)
     path.write_text("1\n-1\n")
     code, _, err = seesaw(*arguments, f"file:{path}", stdin=plan)
     assert (code, err.partition(" (")[0]) == (65, f"seesaw: error: {path}:2: eigenvalue '-1'")
@@ -172,6 +182,7 @@ def test_demo_shows_the_claim(seesaw: Any) -> None:
         (["--cap-batch", "100"], "cap_batch (100) must not be below batch (256)"),
         (["--alpha", "1.3", "--beta", "2", "--cut", "2"], "alpha * sqrt(beta) is 1.83848"),
         (["--optimizer", "lion"], "optimizer must be adam or sgd, got 'lion'"),
+        (["--cbs", "nan"], "cbs must be a finite number above 0, got nan"),
         (["--plot", "plan.pdf"], "plan.pdf: a plot is a .png or .svg file"),
     ],
 )
@@ -212,6 +223,27 @@ def test_an_output_is_not_overwritten(seesaw: Any, tmp_path: Path) -> None:
     assert path.read_text() == before
     assert seesaw("plan", *PAPER, "-o", str(path), "--cut", "2", "--force")[0] == 0
     assert path.read_text() != before
+
+
+def test_no_picture_is_drawn_for_a_plan_that_cannot_be_written(seesaw: Any, tmp_path: Path) -> None:
+    path, picture = tmp_path / "plan.csv", tmp_path / "plan.svg"
+    path.write_text("mine")
+    assert seesaw("plan", *PAPER, "--plot", str(picture), "-o", str(path))[0] == 73
+    assert (path.read_text(), picture.exists()) == ("mine", False)
+
+
+def test_a_token_column_is_read_as_tokens(seesaw: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("seen,lr\n0,0.004\n51200,0.003\n102400,0.0005\n")
+    shape = [str(path), "--batch", "8", "--seq", "16", "--cut", "2"]
+    code, out, _ = seesaw("convert", *shape, "--token-field", "seen")
+    assert code == 0
+    assert rows(out)[0]["seesaw"]["total_tokens"] == 153_600
+    code, out, _ = seesaw("convert", *shape, "--step-field", "seen")
+    assert rows(out)[0]["seesaw"]["total_tokens"] == 153_600 * 8 * 16
+    code, out, err = seesaw("convert", *shape, "--step-field", "seen", "--token-field", "seen")
+    assert (code, out) == (2, "")
+    assert "exclude each other" in err
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """`SeesawLR` against the plan, the closed form of Algorithm 1, and itself after a resume."""
 
+import dataclasses
 import io
+import json
 import math
 
 import pytest
@@ -9,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from papercuts.errors import UsageError
-from seesaw.baseline import BaseSchedule
+from papercuts.streams import Record
+from seesaw.baseline import BaseSchedule, schedule_digest
 from seesaw.lr import SeesawLR
+from seesaw.plan import SeesawPlan, Step
+from seesaw.planfile import from_records, to_rows
 from seesaw.planner import make_plan
 
 PLAN = make_plan(lr=4e-3, batch=4, seq_len=8, tokens=4000, warmup=0.1)
@@ -84,6 +89,9 @@ def test_other_plan_or_other_groups_are_refused():
     longer = make_plan(lr=4e-3, batch=4, seq_len=8, tokens=8000)
     with pytest.raises(UsageError, match="plan_steps"):
         SeesawLR(optimizer_with(4e-3), longer).load_state_dict(state)
+    other = dataclasses.replace(PLAN, start_ratio=0.2)
+    with pytest.raises(UsageError, match="plan_digest"):
+        SeesawLR(optimizer_with(4e-3), other).load_state_dict(state)
     with pytest.raises(UsageError, match="1 parameter groups"):
         SeesawLR(optimizer_with(4e-3, 4e-3), PLAN).load_state_dict(state)
 
@@ -131,3 +139,53 @@ def test_base_schedule_of_a_measured_curve():
     assert base.step_at(34).lr == pytest.approx(2.0 * 0.9, rel=1e-12)
     assert base.step_at(84).lr == pytest.approx(2.0 * 0.5, rel=1e-12)
     assert base.step_at(109).lr == pytest.approx(2.0 * 0.2, rel=1e-12)
+
+
+def test_digest_is_the_same_for_equal_plans_however_their_batches_are_split():
+    records = [Record(json.loads(json.dumps(row)), "plan", 1) for row in to_rows(PLAN)]
+    assert schedule_digest(from_records(records)) == schedule_digest(PLAN)
+    split = make_plan(lr=4e-3, batch=4, seq_len=8, tokens=4000, micro_batch=1, gpus=1)
+    assert split.phases != PLAN.phases
+    assert schedule_digest(split) == schedule_digest(PLAN)
+    assert schedule_digest(BaseSchedule.of(split)) == schedule_digest(BaseSchedule.of(PLAN))
+
+
+def changed_phase(**values: float) -> SeesawPlan:
+    changed = dataclasses.replace(PLAN.phases[3], **values)
+    return dataclasses.replace(PLAN, phases=(*PLAN.phases[:3], changed, *PLAN.phases[4:]))
+
+
+def test_digest_tells_every_other_plan_and_the_base_schedules_apart():
+    others = [
+        dataclasses.replace(PLAN, warmup_tokens=401),
+        dataclasses.replace(PLAN, start_ratio=0.2),
+        changed_phase(lr=math.nextafter(PLAN.phases[3].lr, 1.0)),
+        changed_phase(batch=PLAN.phases[3].batch + 1),
+        make_plan(lr=4e-3, batch=4, seq_len=8, tokens=4000, base="linear"),
+    ]
+    digests = {schedule_digest(one) for one in [PLAN, *others]}
+    digests |= {schedule_digest(BaseSchedule.of(one)) for one in (PLAN, others[-1])}
+    assert len(digests) == 8
+
+
+@dataclasses.dataclass
+class Constant:
+    """A schedule that is neither a plan nor a base schedule."""
+
+    peak_lr: float = 1e-3
+    seq_len: int = 8
+    steps: int = 10
+    tokens: int = 160
+
+    def step_at(self, step: int) -> Step:
+        return Step(self.tokens_before_step(step), 2, self.peak_lr)
+
+    def tokens_before_step(self, step: int) -> int:
+        return 16 * step
+
+
+def test_digest_of_another_kind_of_schedule_is_that_of_its_steps():
+    assert schedule_digest(Constant()) == schedule_digest(Constant())
+    assert schedule_digest(Constant()) != schedule_digest(Constant(peak_lr=2e-3))
+    state = SeesawLR(optimizer_with(1e-3), Constant()).state_dict()
+    SeesawLR(optimizer_with(1e-3), Constant()).load_state_dict(state)

@@ -1,3 +1,4 @@
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -87,6 +88,41 @@ def test_the_rise_is_the_warmup() -> None:
 def test_a_point_logged_twice_counts_once() -> None:
     made = schedule_from_curve(curve([1, 1, 2, 3], [1.0, 1.0, 0.5, 0.25]), batch=10)
     assert made.ratio([10, 20, 30]) == pytest.approx([1.0, 0.5, 0.25])
+
+
+def test_the_rows_after_a_restart_win() -> None:
+    whole = logged("cosine", every=10)
+    steps = np.concatenate([np.arange(0, 1430, 10), np.arange(1340, 1600, 10)])
+    steps = np.concatenate([steps, np.arange(1345, 2000, 10)])  # beside the steps of before
+    lr = 3e-3 * make_schedule("cosine", tokens=2000).ratio(steps)
+    schedule = schedule_from_curve(curve(steps.tolist(), lr.tolist()), batch=8)
+    expected = schedule_from_curve(whole, batch=8)
+    assert schedule.total_tokens == (1995 + 10) * 8
+    tokens = np.arange(0, 1990) * 8
+    assert schedule.ratio(tokens) == pytest.approx(expected.ratio(tokens), abs=1e-4)
+    later = [1.0, 0.9, 0.5, 0.9, 0.7, 0.2]
+    replaced = schedule_from_curve(curve([10, 20, 30, 20, 30, 40], later), batch=1)
+    assert replaced.ratio([20, 30, 40]) == pytest.approx([0.9, 0.7, 0.2])
+
+
+def test_a_restart_at_another_learning_rate_is_none() -> None:
+    why = r"run.csv:14: steps go from 30 to 20, where lr was 0.9 before and is 0.8 now .*resumed"
+    with pytest.raises(DataError, match=why):
+        schedule_from_curve(curve([10, 20, 30, 20, 30], [1.0, 0.9, 0.5, 0.8, 0.4]), batch=1)
+    back_and_forth = [5, 9] * 1001 + [1]
+    with pytest.raises(DataError, match="steps go from 9 to 5"):
+        schedule_from_curve(curve(back_and_forth, [1.0] * 2003), batch=1)
+
+
+@pytest.mark.parametrize(("tokens", "warns"), [(1000, False), (1010, False), (1020, True)])
+def test_a_long_hold_is_warned_of(
+    caplog: pytest.LogCaptureFixture, tokens: int, warns: bool
+) -> None:
+    at = np.arange(0, 1000, 10)
+    with caplog.at_level(logging.WARNING):
+        schedule_from_curve(curve(at.tolist(), (1.0 - at / 1000).tolist()), batch=1, tokens=tokens)
+    held = "the curve ends at token 990; its last learning rate is held to 1020"
+    assert [record.getMessage() for record in caplog.records] == ([held] if warns else [])
 
 
 @pytest.mark.parametrize(

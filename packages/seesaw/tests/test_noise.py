@@ -187,6 +187,8 @@ def test_norms_come_squared_or_not_and_as_text() -> None:
         ({"batch": 4, "grad_norm": -1}, "2: grad_norm is -1"),
         ({"batch": 4, "grad_norm": "x"}, "2: grad_norm is 'x'"),
         ({"batch": 4, "grad_norm_sq": math.inf}, "2: grad_norm_sq is inf"),
+        ({"batch": 4, "grad_norm": 1e200}, r"2: grad_norm is 1e\+200 .*square is finite"),
+        ({"batch": 4, "grad_norm": 1e-200}, "2: grad_norm is 1e-200"),
     ],
 )
 def test_a_bad_record_is_named_with_its_line(row: dict[str, Any], why: str) -> None:
@@ -201,3 +203,31 @@ def test_too_little_to_go_on() -> None:
         estimate_noise(log_of([4, 4], [1, 2]))
     with pytest.raises(UsageError, match="confidence"):
         estimate_noise(log_of([4, 16], [5, 2]), confidence=1.0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"at_batch": value} for value in (0.0, -1.0, math.nan, math.inf)] + [{"seq_len": 0}]
+)
+def test_options_out_of_range(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"{next(iter(options))} must be a finite number above 0"):
+        estimate_noise(log_of([4, 16], [5, 2]), **options)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -300, 300, 1000])
+def test_the_unit_of_the_norms_does_not_matter(exponent: int) -> None:
+    unit = 2.0**exponent
+    batch, norm_sq = [4, 4, 64, 64], np.array([14.0, 15.0, 3.0, 3.1])
+    plain = estimate_noise(log_of(batch, norm_sq.tolist()))
+    scaled = estimate_noise(log_of(batch, (norm_sq * unit).tolist()))
+    expected = {"noise_trace": plain.noise_trace * unit, "grad_sq": plain.grad_sq * unit}
+    assert scaled.to_dict() == {**plain.to_dict(), **expected}
+
+
+def test_extreme_norms_and_batches_stay_numbers_or_are_refused() -> None:
+    apart = estimate_noise(log_of([4, 16], [1e300, 1e-300]))
+    assert (apart.verdict, apart.noise_scale) == ("undecided", None)
+    assert math.isfinite(apart.noise_trace)
+    large = estimate_noise(log_of([1e200, 4e200], [5.0, 2.0]))
+    assert large.noise_scale == pytest.approx(4e200)  # S = 4e200, |G|^2 = 1
+    with pytest.raises(DataError, match="too large"):
+        estimate_noise(log_of([1e200, 4e200], [5e200, 2e200]))

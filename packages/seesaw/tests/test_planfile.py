@@ -119,6 +119,8 @@ def test_rows_of_two_plans_do_not_mix() -> None:
 def test_an_empty_file_is_no_plan() -> None:
     with pytest.raises(DataError, match="no plan"):
         from_records([])
+    with pytest.raises(DataError, match=r"plan.csv: there is no plan here"):
+        from_records([], "plan.csv")
 
 
 def test_json_and_csv_hold_the_same_columns(tmp_path: Path) -> None:

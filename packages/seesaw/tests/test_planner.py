@@ -275,9 +275,28 @@ def test_what_is_no_plan_is_refused(options: dict[str, Any], why: str) -> None:
         plan(**options)
 
 
-def test_compensation_moves_the_lr_and_nothing_else() -> None:
-    bare, moved = plan(multiple_of=64), plan(multiple_of=64, compensate=True)
+def test_compensation_at_whole_batches_moves_the_lr_and_nothing_else() -> None:
+    bare, moved = plan(), plan(compensate=True)
     assert bare != moved
     assert [dataclasses.replace(p, lr=0.0) for p in bare.phases] == [
         dataclasses.replace(p, lr=0.0) for p in moved.phases
     ]
+
+
+def test_compensation_rounds_down_to_the_unit() -> None:
+    made = plan(multiple_of=64, compensate=True)
+    assert [p.batch for p in made.phases] == [math.floor(256 * 1.1**k / 64) * 64 for k in range(25)]
+    # The tolerance: 256 * 2**k is met, not missed by a unit, after repeated multiplication.
+    assert [p.batch for p in plan(cut=2.0**0.1, multiple_of=256, compensate=True).phases][10] == 512
+
+
+@settings(deadline=None, max_examples=40)
+@given(plans)
+def test_the_effective_lr_of_a_compensated_stable_plan_never_exceeds_its_start(
+    draw: dict[str, Any],
+) -> None:
+    stable = {**draw, "compensate": True, "share": min(draw["share"], 0.5)}
+    made = make(stable)
+    power = 0.5 if made.optimizer == "adam" else 0.0
+    start = made.peak_lr * made.base_batch**power
+    assert max(p.lr * p.batch**power for p in made.phases) <= start * (1.0 + 1e-8)

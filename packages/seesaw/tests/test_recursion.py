@@ -8,6 +8,7 @@ from papercuts.errors import DataError, UsageError
 from seesaw.recursion import (
     Problem,
     Segment,
+    load_spectrum,
     make_problem,
     matched_lr,
     parse_spectrum,
@@ -191,6 +192,12 @@ def test_spectra() -> None:
     for spec, dim in (("power:x", 3), ("saw", 3), ("flat:2", 3), ("1,,2", 3), ("flat", 0)):
         with pytest.raises(UsageError):
             parse_spectrum(spec, dim)
+    for spec in ("power:1.5", "flat"):
+        assert len(parse_spectrum(spec)) == 100
+        assert len(load_spectrum(spec, 7)) == 7
+    for spec, what in (("1,2,3", "a list"), ("file:s.txt", "a file")):
+        with pytest.raises(UsageError, match=rf"dim \(3\) does not go with {what}"):
+            load_spectrum(spec, 3)
     for lines in (["1", "-2"], ["1", "x"], ["1", "nan"]):
         with pytest.raises(DataError, match=r"s.txt:2: eigenvalue"):
             read_spectrum(lines, "s.txt")

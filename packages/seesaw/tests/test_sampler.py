@@ -1,8 +1,10 @@
 """`SeesawBatchSampler` against the permutation it is defined by, split and resumed in every way."""
 
+import dataclasses
 import json
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -169,8 +171,15 @@ def test_data_set_shorter_than_the_plan_is_refused():
         SeesawBatchSampler(needed - 1, PLAN)
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"dataset": SEQUENCES + 1}])
-def test_state_of_another_order_is_refused(change: dict[str, int]):
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"dataset": SEQUENCES + 1},
+        {"plan": dataclasses.replace(PLAN, warmup_tokens=PLAN.warmup_tokens + 1)},
+    ],
+)
+def test_state_of_another_order_is_refused(change: dict[str, Any]):
     state = SeesawBatchSampler(SEQUENCES, PLAN).state_dict()
     other = SeesawBatchSampler(**{"dataset": SEQUENCES, "plan": PLAN, **change})
     with pytest.raises(UsageError, match="saved"):

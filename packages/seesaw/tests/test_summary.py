@@ -1,12 +1,16 @@
+import dataclasses
 import math
 from typing import Any
 
 import pytest
 
+from papercuts.errors import UsageError
 from seesaw.planner import make_plan
 from seesaw.schedule import make_schedule
 from seesaw.summary import (
     base_steps,
+    cuts_taken,
+    describe,
     effective_lrs,
     schedule_of,
     stability,
@@ -70,10 +74,55 @@ def test_the_limits_off_the_default_point_are_those_of_fine_plans() -> None:
         (2.0**-0.5, 2.0, "adam", "no"),  # double the batch and raise lr by sqrt(2)
         (1.0, 2.0, "sgd", "yes"),
         (0.9, 2.2, "sgd", "no"),
+        (1.4142135, 2.0, "adam", "edge"),  # as printed in papers
+        (1.4142136, 2.0, "adam", "edge"),
+        (1.41, 2.0, "adam", "no"),
+        (0.9999, 2.0, "sgd", "yes"),
     ],
 )
 def test_the_stability_lemma(alpha: float, beta: float, optimizer: str, verdict: str) -> None:
     assert stability(alpha, beta, optimizer) == verdict
+
+
+def test_the_tolerance_is_on_the_growth_of_all_cuts() -> None:
+    # sqrt(1.1)/1.0488 - 1 is 8.4e-6, so 118 cuts come to 0.099 % and 119 to over 0.1 %.
+    assert stability(1.0488, 1.1, cuts=118) == "edge"
+    assert stability(1.0488, 1.1, cuts=119) == "no"
+    # sqrt(1.1)/1.0489 - 1 is -8.7e-5: the other side.
+    assert stability(1.0489, 1.1, cuts=11) == "edge"
+    assert stability(1.0489, 1.1, cuts=12) == "yes"
+    assert stability(1.0, 2.0**1e-6) == stability(1.0, 2.0**1e-6, cuts=0) == "edge"
+    assert (cuts_taken(plan()), cuts_taken(plan(cut=2.0)), cuts_taken(plan(final=0.99))) == (
+        24,
+        3,
+        0,
+    )
+    merged = plan(base="step:0.25@0.5,0.75", cut=2.0)
+    assert (len(merged.phases), cuts_taken(merged)) == (3, 4)
+
+
+def test_the_last_line_says_what_the_rows_do() -> None:
+    def said(made: Any) -> str:
+        return describe(summarize(made))[-1]
+
+    assert said(plan()).startswith("stable, as aggressive as can be")
+    assert said(plan(alpha=1.4142135, beta=2.0)).startswith("stable, as aggressive as can be")
+    assert said(plan(beta=1.05)) == "stable: the effective learning rate never grows"
+    assert said(plan(multiple_of=256, compensate=True)).startswith("stable, as aggressive")
+    coarse = plan(multiple_of=256)
+    reached = f"stable: the effective learning rate reaches {summarize(coarse).max_growth:.4g} "
+    assert said(coarse).startswith(reached)
+    assert said(plan(beta=1.3)).endswith("learning rate grows by 1.182 at each cut")
+    assert said(plan(alpha=1.000498, beta=1.001)).endswith("grows by 1.0000019 at each cut")
+    last = dataclasses.replace(coarse.phases[-1], lr=coarse.peak_lr)
+    edited = dataclasses.replace(coarse, phases=(*coarse.phases[:-1], last))
+    assert said(edited).startswith("UNSTABLE: the effective learning rate reaches 3.162 times")
+
+
+@pytest.mark.parametrize("cbs", [math.nan, math.inf, -5.0, 0.0])
+def test_a_critical_batch_size_that_is_none(cbs: float) -> None:
+    with pytest.raises(UsageError, match="cbs must be a finite number above 0"):
+        summarize(plan(cut=2.0), cbs=cbs)
 
 
 def test_the_effective_lr_grows_only_past_the_edge() -> None:

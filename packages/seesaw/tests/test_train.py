@@ -1,6 +1,7 @@
 """Training runs: the arithmetic of a step, exact resume at every step, and two processes."""
 
 import dataclasses
+import errno
 import json
 import os
 import signal
@@ -15,15 +16,16 @@ import numpy as np
 import pytest
 import torch
 
-from papercuts.errors import DataError, UsageError
+from papercuts.errors import DataError, OutputError, UsageError
 from seesaw.baseline import BaseSchedule
 from seesaw.compare import compare_runs
 from seesaw.corpus import Corpus
 from seesaw.model import ModelShape, next_byte_loss
 from seesaw.planner import make_plan
-from seesaw.train import pair_configs, train_runs
+from seesaw.train import World, pair_configs, train_runs
 from seesaw.trainer import TrainConfig, Trainer
 
+LONGER = make_plan(lr=1e-2, batch=4, seq_len=8, tokens=24_000, multiple_of=2)
 TINY = ModelShape(width=16, layers=1, heads=2)
 PLAN = make_plan(lr=1e-2, batch=4, seq_len=8, tokens=800, multiple_of=2)
 TEXT = np.random.default_rng(0).integers(97, 123, size=6000, dtype=np.uint8).tobytes()
@@ -36,6 +38,15 @@ CONFIG = TrainConfig(
     noise_batch=8,
     noise_micro=2,
     validation_sequences=16,
+)
+# As long as PLAN, with the same first, peak and last step, but another rate in one phase.
+SAME_LENGTH = dataclasses.replace(
+    PLAN,
+    phases=(
+        PLAN.phases[0],
+        dataclasses.replace(PLAN.phases[1], lr=PLAN.phases[1].lr * 0.99),
+        *PLAN.phases[2:],
+    ),
 )
 PAIR = pair_configs(CONFIG, seeds=[0, 1])
 
@@ -132,6 +143,7 @@ def test_checkpoint_ahead_of_the_log_is_not_used(whole: list[str], tmp_path: Pat
         ({"seed": 7}, TEXT),
         ({"micro_batch": 2}, TEXT),
         ({"shape": ModelShape(width=8, layers=1, heads=1)}, TEXT),
+        ({"schedule": SAME_LENGTH}, TEXT),
         ({}, TEXT[::-1]),
     ],
 )
@@ -253,12 +265,51 @@ def test_settings_that_make_no_run(changes: dict[str, Any], message: str):
         dataclasses.replace(CONFIG, **changes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "text", "world", "message"),
+    [
+        ({}, Corpus.from_bytes(TEXT, 16), World(), "sequences of 16"),
+        ({"noise_batch": 4000}, CORPUS, World(), "only 36 are held out"),
+        ({"schedule": LONGER}, CORPUS, World(), "3000 sequences .* has 713"),
+        ({"noise_points": 0}, CORPUS, World(0, 4), "no multiple of 4"),
+    ],
+)
+def test_what_a_later_run_would_stop_at_is_refused_before_the_first_step(
+    changes: dict[str, Any], text: Corpus, world: World, message: str
+):
+    later = dataclasses.replace(CONFIG, seed=1, **changes)
+    with pytest.raises((UsageError, DataError), match=message):
+        next(train_runs([CONFIG, later], text, world=world))
+
+
 @pytest.mark.slow
-def test_text_cut_to_another_length_and_too_little_held_out():
-    with pytest.raises(UsageError, match="sequences of 16"):
-        Trainer(CONFIG, Corpus.from_bytes(TEXT, 16))
-    with pytest.raises(UsageError, match="held out"):
-        Trainer(dataclasses.replace(CONFIG, noise_batch=4000), CORPUS).measure_noise()
+def test_checkpoint_that_the_disk_has_no_room_for(tmp_path: Path, monkeypatch: Any):
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    checkpoint = tmp_path / "run.ckpt"
+    config = dataclasses.replace(CONFIG, noise_points=0)
+    runs = train_runs([config], CORPUS, checkpoint=checkpoint, checkpoint_every=2)
+    next(runs)
+    saved = checkpoint.read_bytes()
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OutputError, match=r"run.ckpt: No space left"):
+        list(runs)
+    assert checkpoint.read_bytes() == saved
+    assert [path.name for path in tmp_path.iterdir()] == ["run.ckpt"]
+
+
+@pytest.mark.slow
+def test_checkpoints_come_with_time_whatever_a_step_costs(tmp_path: Path):
+    checkpoint = tmp_path / "run.ckpt"
+    config = dataclasses.replace(CONFIG, noise_points=0)
+    saved = []
+    for seconds in (0.0, 3600.0):
+        checkpoint.unlink(missing_ok=True)
+        runs = train_runs([config], CORPUS, checkpoint=checkpoint, checkpoint_seconds=seconds)
+        list(islice(runs, 4))
+        saved.append(torch.load(checkpoint, weights_only=True)["position"]["records"])
+    assert saved == [3, 0]
 
 
 def test_unknown_run_and_missing_plan():

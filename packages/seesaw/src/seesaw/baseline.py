@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from seesaw.plan import SeesawPlan, Step
 from seesaw.summary import schedule_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+# What the steps of a plan, or of its base schedule, are made from. How a batch is split between
+# devices and micro-batches is not part of it: the same steps may be resumed on other devices.
+_OF_PLAN = (
+    "seq_len",
+    "total_tokens",
+    "warmup_tokens",
+    "start_ratio",
+    "final_ratio",
+    "base",
+    "cut",
+    "alpha",
+    "beta",
+    "optimizer",
+)
+_OF_PHASE = ("start_token", "start_step", "lr", "batch", "steps", "base_lr")
+_SAMPLED_STEPS = 4096
 
 
 class StepSchedule(Protocol):
@@ -89,3 +108,39 @@ class BaseSchedule:
         else:
             share = self.ratio(min(after, self.plan.total_tokens))
         return Step(before, self.plan.base_batch, self.plan.peak_lr * share)
+
+
+def schedule_digest(schedule: StepSchedule) -> str:
+    """Give the SHA-256, in hexadecimal, of what a schedule's steps depend on.
+
+    Equal plans have equal digests, also when they were read back from a file or differ only in how
+    their batches are split between devices. A schedule of another class is known by its length and
+    by its steps, at most 4096 of them, evenly spaced.
+    """
+    content: dict[str, Any]
+    if isinstance(schedule, SeesawPlan):
+        content = {"plan": _plan_content(schedule)}
+    elif isinstance(schedule, BaseSchedule):
+        content = {"base of": _plan_content(schedule.plan)}
+    else:
+        stride = max(1, -(-schedule.steps // _SAMPLED_STEPS))
+        content = {
+            "steps": schedule.steps,
+            "tokens": schedule.tokens,
+            "seq_len": schedule.seq_len,
+            "peak_lr": schedule.peak_lr,
+            "sampled": [list(schedule.step_at(k)) for k in range(0, schedule.steps, stride)],
+        }
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _plan_content(plan: SeesawPlan) -> dict[str, Any]:
+    return {
+        **{name: _plain(getattr(plan, name)) for name in _OF_PLAN},
+        "phases": [[_plain(getattr(phase, name)) for name in _OF_PHASE] for phase in plan.phases],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Write numbers that are equal in one way: 2 and 2.0 make one plan."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -12,9 +12,12 @@ from seesaw.planner import batch_exponent
 from seesaw.schedule import Schedule, is_curve
 from seesaw.summary import (
     EDGE,
+    ROUNDING_GROWTH,
     Verdict,
+    cuts_taken,
     effective_lrs,
     growth_per_cut,
+    growth_text,
     schedule_of,
     stability,
 )
@@ -24,8 +27,6 @@ PRODUCT_TOLERANCE = 1e-12
 # (yes), and by at most so much before it changes the schedule (undecided).
 EQUIVALENCE_FINE = 0.05
 EQUIVALENCE_COARSE = 0.25
-# Rounding to the nearest multiple makes a batch at most 4/3 of what it should be.
-ROUNDING_GROWTH = math.sqrt(4.0 / 3.0)
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ def check_plan(
     Raises UsageError for values out of range.
     """
     for name, value in (("cbs", cbs), ("micro_batch", micro_batch), ("gpus", gpus)):
-        if value is not None and not value > 0:
-            raise UsageError(f"{name} must be above 0, got {value:g}")
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise UsageError(f"{name} must be a finite number above 0, got {value:g}")
     if weight_decay is not None and not (math.isfinite(weight_decay) and weight_decay >= 0.0):
         raise UsageError(f"weight_decay must not be negative, got {weight_decay:g}")
     return [
@@ -81,14 +82,17 @@ def check_plan(
 def _stability(plan: SeesawPlan) -> Finding:
     """Ask the paper's stability lemma: an effective learning rate that grows diverges."""
     growth = growth_per_cut(plan)
-    stable = stability(plan.alpha, plan.beta, plan.optimizer)
+    stable = stability(plan.alpha, plan.beta, plan.optimizer, cuts_taken(plan))
     limit = "sqrt(beta)" if plan.optimizer == "adam" else "1"
-    message = {
-        "yes": f"alpha {plan.alpha:.6g} is at least {limit}: stable",
-        "edge": f"alpha {plan.alpha:.6g} equals {limit}: the most aggressive stable ramp",
-        "no": f"alpha {plan.alpha:.6g} is below {limit}: the effective learning rate grows by "
-        f"{growth:.4g} at each cut and diverges",
-    }[stable]
+    if stable == "no":
+        message = (
+            f"alpha {plan.alpha:.9g} is below {limit}: the effective learning rate grows by "
+            f"{growth_text(growth)} at each cut and diverges"
+        )
+    elif stable == "edge":
+        message = f"alpha {plan.alpha:.6g} is {limit}: the most aggressive stable ramp"
+    else:
+        message = f"alpha {plan.alpha:.6g} is at least {limit}: stable"
     return Finding("stability", "no" if stable == "no" else "yes", growth, 1.0, message)
 
 
@@ -97,7 +101,7 @@ def _effective_lr(plan: SeesawPlan) -> Finding:
     growths = effective_lrs(plan)
     worst = max(range(len(growths)), key=growths.__getitem__)
     value = growths[worst]
-    grows = value > ROUNDING_GROWTH + EDGE
+    grows = value > ROUNDING_GROWTH * (1.0 + EDGE)
     message = (
         f"the effective learning rate reaches {value:.4g} times its start in phase {worst}"
         if value > 1.0 + EDGE
@@ -179,7 +183,7 @@ def _divisibility(plan: SeesawPlan, micro_batch: int | None, gpus: int | None) -
 
 
 def _critical_batch(plan: SeesawPlan, cbs: float | None) -> Finding:
-    """Ask whether the batch stays within the critical batch size (sheet, item 10)."""
+    """Ask whether the batch stays within the critical batch size."""
     largest = max(phase.batch for phase in plan.phases)
     if cbs is None:
         message = f"the batch reaches {largest}; the critical batch size is not known"

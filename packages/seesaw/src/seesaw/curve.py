@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from papercuts.errors import DataError
-from papercuts.files import open_input
-from papercuts.jsontext import loads, why_not_json
+from papercuts.errors import DataError, UsageError
+from papercuts.streams import loads, open_input, why_not_json
 from seesaw.shapes import Floats
 
 Unit = Literal["steps", "tokens"]
 
 LR_NAMES = ("lr", "learning_rate")
-STEP_NAMES = ("step", "global_step")
+STEP_NAMES = ("step", "global_step", "train/global_step", "_step")
 TOKEN_NAMES = ("tokens", "num_tokens")
 
 _BOM = b"\xef\xbb\xbf"
 _NUMBERS = (int, float)  # and no bool
+_LR_ENDING = re.compile(r"(?:^|[/_ ])(?:lr|learning_rate)$", re.IGNORECASE)
+_LOG_HISTORY = re.compile(r'"log_history"\s*:\s*\[')
+_NUMERIC = re.compile(r"[-+0-9.,eE;\t ]+")
+_OTHER_SEPARATORS = {"\t": "a tab", ";": "a semicolon"}
+_NAME_LR = "(name it with --lr-field)"
+_NAME_AT = "(name it with --step-field or --token-field)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,30 +54,51 @@ class LrCurve:
 
 
 def read_curve(
-    path: str, *, lr_field: str | None = None, at_field: str | None = None, unit: Unit = "steps"
+    path: str,
+    *,
+    lr_field: str | None = None,
+    step_field: str | None = None,
+    token_field: str | None = None,
 ) -> LrCurve:
     """Read a curve from a file, `-` for stdin; `.gz`, `.xz` and `.zst` are unpacked.
 
     A file whose first character is `{` is JSON Lines, any other CSV: `step,lr` without a header,
-    or with one. The learning rate is called `lr` or `learning_rate`, its place `step` or
-    `global_step`, else `tokens` or `num_tokens`; `lr_field` and `at_field` (with `unit`) name
-    others, in JSON as dotted paths. Rows without a learning rate are skipped.
+    or with one. A JSON file with a list `log_history`, the trainer_state.json of Hugging Face, is
+    read as the records of that list.
 
-    Raises InputError where the file cannot be read, and DataError, with the line, for a row that
-    is not what it should be or a file without any.
+    The learning rate is called `lr` or `learning_rate`, else by the only name that ends so after
+    `/`, `_` or a space, as in W&B's `RUN - train/learning_rate`. Its place is `step`,
+    `global_step`, `train/global_step` or `_step`, else `tokens` or `num_tokens`. Upper and lower
+    case are the same. `lr_field` and one of `step_field` and `token_field` name others, in JSON as
+    dotted paths. Rows without a learning rate are skipped.
+
+    Raises UsageError for both a step and a token field, InputError where the file cannot be read,
+    and DataError, with the line, for a row that is not what it should be or a file without any.
     """
+    if step_field is not None and token_field is not None:
+        raise UsageError("step_field and token_field exclude each other: name one of them")
+    unit: Unit = "steps" if token_field is None else "tokens"
     with open_input(path) as stream:
         data = stream.read().removeprefix(_BOM)
-    fields = _Fields(lr_field, at_field, unit)
+    if b"\n" not in data:
+        data = data.replace(b"\r", b"\n")
+    fields = _Fields(lr_field, step_field if token_field is None else token_field, unit)
     if data.lstrip()[:1] == b"{":
         curve = _read_json(data, path, fields)
     else:
         curve = _read_csv(data, path, fields)
     if not len(curve.at):
-        raise DataError(
-            "no learning rate in this file", path=path, expected="rows of step,lr or a JSON log"
-        )
+        raise _nothing(curve, fields)
     return curve
+
+
+def _nothing(curve: LrCurve, fields: _Fields) -> DataError:
+    what = "no learning rate in this file"
+    if curve.skipped:
+        names = " or ".join(fields.lr_names)
+        what += f": none of its {curve.skipped} rows has {names} {_NAME_LR}"
+        return DataError(what, path=curve.path)
+    return DataError(what, path=curve.path, expected="rows of step,lr or a JSON log")
 
 
 @dataclass(frozen=True)
@@ -92,9 +120,40 @@ class _Fields:
         steps: tuple[tuple[str, Unit], ...] = tuple((name, "steps") for name in STEP_NAMES)
         return steps + tuple((name, "tokens") for name in TOKEN_NAMES)
 
+    def find_lr(self, keys: Sequence[str], path: str, line: int) -> str:
+        """Give the key of the learning rate, "" where there is none.
+
+        Raises DataError where several fit and none has a name of its own.
+        """
+        known = _known(self.lr_names, keys)
+        if known or self.lr is not None:
+            return known
+        fit = [key for key in keys if _LR_ENDING.search(key)]
+        if len(fit) > 1:
+            names = " or ".join(repr(key) for key in fit)
+            raise DataError(f"the learning rate may be {names} {_NAME_LR}", path=path, line=line)
+        return fit[0] if fit else ""
+
+    def find_at(self, keys: Sequence[str]) -> tuple[str, Unit]:
+        """Give the key of the steps or tokens, "" where there is none, and which they are."""
+        for name, unit in self.at_names:
+            known = _known((name,), keys)
+            if known:
+                return known, unit
+        return "", self.unit
+
+
+def _known(names: Iterable[str], keys: Sequence[str]) -> str:
+    """Give the key with the first of the names, or with the first in another case, or ""."""
+    for name in names:
+        same = [key for key in keys if key.lower() == name.lower()]
+        if same:
+            return name if name in same else same[0]
+    return ""
+
 
 def _read_csv(data: bytes, path: str, fields: _Fields) -> LrCurve:
-    header, line, body = _split_header(data)
+    header, line, body = _split_header(data, path)
     unit: Unit = fields.unit
     columns = (0, 1)
     if header is not None:
@@ -121,7 +180,7 @@ def _read_csv(data: bytes, path: str, fields: _Fields) -> LrCurve:
     return LrCurve(table[:, 0], table[:, 1], unit, lines, path)
 
 
-def _split_header(data: bytes) -> tuple[list[str] | None, int, bytes]:
+def _split_header(data: bytes, path: str) -> tuple[list[str] | None, int, bytes]:
     """Give the header, or None, the line number of what follows the blank lines, and the rest."""
     line, start = 1, 0
     while start < len(data):
@@ -129,12 +188,32 @@ def _split_header(data: bytes) -> tuple[list[str] | None, int, bytes]:
         end = len(data) if end < 0 else end
         text = data[start:end].strip()
         if text:
-            cells = next(csv.reader([text.decode("utf-8", "replace")]))
+            cells = _cells(text.decode("utf-8", "replace"), path, line)
+            _check_separator(cells, path, line)
             if any(_is_number(cell) for cell in cells):
                 return None, line, data[start:]
             return [cell.strip() for cell in cells], line, data[end + 1 :]
         line, start = line + 1, end + 1
     return None, line, b""
+
+
+def _cells(row: str, path: str, line: int) -> list[str]:
+    try:
+        return next(csv.reader([row]), [])
+    except csv.Error as error:
+        what = str(error)
+        if "new-line character" in what:
+            what = "a carriage return inside a line"
+        raise DataError(what, path=path, line=line, expected="CSV as in RFC 4180") from error
+
+
+def _check_separator(cells: list[str], path: str, line: int) -> None:
+    """Raise DataError where the first row has columns, but no commas between them."""
+    row = ",".join(cells)
+    for separator, word in _OTHER_SEPARATORS.items():
+        if separator in row and (len(cells) == 1 or _NUMERIC.fullmatch(row)):
+            what = f"the columns are separated by {word}"
+            raise DataError(what, path=path, line=line, expected="commas")
 
 
 def _is_number(cell: str) -> bool:
@@ -148,17 +227,17 @@ def _is_number(cell: str) -> bool:
 def _find_columns(
     header: list[str], path: str, line: int, fields: _Fields
 ) -> tuple[tuple[int, int], Unit]:
-    lr = next((name for name in fields.lr_names if name in header), None)
-    at = next((pair for pair in fields.at_names if pair[0] in header), None)
-    if lr is None or at is None:
-        names = fields.lr_names if lr is None else [name for name, _ in fields.at_names]
+    lr = fields.find_lr(header, path, line)
+    at, unit = fields.find_at(header)
+    if not lr or not at:
+        names = [name for name, _ in fields.at_names] if lr else fields.lr_names
         raise DataError(
-            f"no column {' or '.join(names)} in the header {','.join(header)!r}",
+            f"no column {' or '.join(names)} in the header {','.join(header)!r} "
+            f"{_NAME_AT if lr else _NAME_LR}",
             path=path,
             line=line,
-            expected="step,lr with or without a header",
         )
-    return (header.index(at[0]), header.index(lr)), at[1]
+    return (header.index(at), header.index(lr)), unit
 
 
 def _read_csv_slowly(
@@ -167,7 +246,7 @@ def _read_csv_slowly(
     points = _Points()
     for line, raw in enumerate(body.split(b"\n"), first_line):
         try:
-            cells = next(csv.reader([raw.decode().strip()]), [])
+            cells = _cells(raw.decode().strip(), path, line)
         except UnicodeDecodeError as error:
             raise DataError("not UTF-8 text", path=path, line=line) from error
         if not cells:
@@ -192,39 +271,80 @@ def _read_csv_slowly(
 
 def _read_json(data: bytes, path: str, fields: _Fields) -> LrCurve:
     points = _Points()
-    lr_name, at_name, unit = "", "", fields.unit
-    for line, raw in enumerate(data.split(b"\n"), 1):
-        if not raw or raw.isspace():
-            continue
-        record = _object(raw, path, line)
-        if not lr_name:  # the first row with a learning rate settles the names
-            lr_name = _first_known(record, fields.lr_names)
-            at_name = _first_known(record, [name for name, _ in fields.at_names])
-            at_name = at_name or fields.at_names[0][0]
-            unit = dict(fields.at_names)[at_name]
-        lr = at_path(record, lr_name) if lr_name else None
-        if lr is None:
+    names: tuple[str, str, Unit] | None = None
+    for line, record in _records(data, path):
+        # The first row with a learning rate settles the names.
+        names = names or _find_keys(record, path, line, fields)
+        lr = at_path(record, names[0]) if names else None
+        if names is None or lr is None:
             points.skipped += 1
             continue
+        lr_name, at_name, _ = names
         at = at_path(record, at_name)
+        if at is None:
+            raise DataError(f"there is no {at_name!r} {_NAME_AT}", path=path, line=line)
         if type(at) not in _NUMBERS or type(lr) not in _NUMBERS:
             name, value = (at_name, at) if type(at) not in _NUMBERS else (lr_name, lr)
-            what = f"there is no {name!r}" if value is None else f"{name} is {value!r}"
-            raise DataError(what, path=path, line=line, expected="a number")
+            raise DataError(f"{name} is {value!r}", path=path, line=line, expected="a number")
         points.add(float(at), float(lr), line)
-    return points.curve(unit, path)
+    return points.curve(names[2] if names else fields.unit, path)
 
 
-def _first_known(record: dict[str, Any], names: Iterable[str]) -> str:
-    return next((name for name in names if at_path(record, name) is not None), "")
+def _find_keys(
+    record: dict[str, Any], path: str, line: int, fields: _Fields
+) -> tuple[str, str, Unit] | None:
+    """Give the keys of the learning rate and its place, and the unit; None without the first."""
+    keys = [key for key, value in record.items() if value is not None]
+    lr = fields.lr or fields.find_lr(keys, path, line)
+    if not lr or at_path(record, lr) is None:
+        return None
+    at, unit = (fields.at, fields.unit) if fields.at is not None else fields.find_at(keys)
+    return lr, at or fields.at_names[0][0], unit
+
+
+def _records(data: bytes, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give the records of JSON Lines, or of a `log_history`, each with the line it starts on."""
+    history = _log_history(data)
+    if history is not None:
+        yield from history
+        return
+    for line, raw in enumerate(data.split(b"\n"), 1):
+        if raw and not raw.isspace():
+            yield line, _object(raw, path, line)
+
+
+def _log_history(data: bytes) -> list[tuple[int, dict[str, Any]]] | None:
+    """Give the records of a trainer_state.json, None where the file is none."""
+    if b'"log_history"' not in data:
+        return None
+    try:
+        text = data.decode()
+        entries = json.loads(text).get("log_history")  # a loss may be NaN, which `loads` refuses
+        start = _LOG_HISTORY.search(text)
+        if start is None or not all(isinstance(entry, dict) for entry in entries):
+            return None
+        # Decoded once more, one by one, for the lines on which they start.
+        lines, line, place = [], 1, 0
+        for _ in entries:
+            begin = text.index("{", place or start.end())
+            line += text.count("\n", place, begin)
+            lines.append(line)
+            _, place = json.JSONDecoder().raw_decode(text, begin)
+            line += text.count("\n", begin, place)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return list(zip(lines, entries, strict=True))
 
 
 def _object(raw: bytes, path: str, line: int) -> dict[str, Any]:
     try:
         record = loads(raw)
     except ValueError as error:
-        message, expected = why_not_json(raw, error)
-        raise DataError(message, path=path, line=line, expected=expected) from error
+        try:  # a loss may be NaN, which is no JSON, but which this parser knows
+            record = json.loads(raw, parse_int=float)
+        except (ValueError, RecursionError):
+            message, expected = why_not_json(raw, error)
+            raise DataError(message, path=path, line=line, expected=expected) from error
     if not isinstance(record, dict):
         raise DataError("not a JSON object", path=path, line=line, expected="one object a line")
     return record

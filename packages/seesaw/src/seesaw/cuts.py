@@ -24,9 +24,9 @@ def count_cuts(final_ratio: float, cut: float) -> int:
 def thresholds(schedule: Schedule, cut: float, step_tokens: int) -> list[int]:
     """List the token counts t_1 <= t_2 <= ... at which the schedule reaches cut**-k.
 
-    This is the set S of Algorithm 1, computed as in the authors' code for a cosine (sheet, item 7)
-    and through the inverse of any other schedule. Equal entries are cuts that fall together, as at
-    a milestone of step decay. A schedule that ends at 0 has infinitely many; those that lie less
+    This is the set S of Algorithm 1, computed as in the authors' code for a cosine and through the
+    inverse of any other schedule. Equal entries are cuts that fall together, as at a milestone of
+    step decay. A schedule that ends at 0 has infinitely many; those that lie less
     than one step of `step_tokens` tokens before the end are left out, so are those at the end.
 
     Raises UsageError for a cut that is not above 1, or so close to 1 that it makes over a million.

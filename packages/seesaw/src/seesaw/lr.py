@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from torch.optim.lr_scheduler import LRScheduler
 
 from papercuts.errors import UsageError
+from seesaw.baseline import schedule_digest
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -19,8 +21,8 @@ class SeesawLR(LRScheduler):
 
     A parameter group that was made with the plan's peak learning rate gets exactly the plan's; one
     made with another keeps its ratio to the peak. `last_epoch`, in PyTorch's word, is the number of
-    optimizer steps done. The plan itself is not part of `state_dict()`, which holds plain numbers
-    only (so `torch.load(..., weights_only=True)` reads it); past the plan's end the last phase's
+    optimizer steps done. Of the plan, `state_dict()` holds a digest, and of all else plain numbers
+    (so `torch.load(..., weights_only=True)` reads it); past the plan's end the last phase's
     learning rate stays.
     """
 
@@ -37,22 +39,29 @@ class SeesawLR(LRScheduler):
         lr, peak = self.plan.step_at(step).lr, self.plan.peak_lr
         return [lr if base == peak else base * (lr / peak) for base in self.base_lrs]
 
+    @cached_property
+    def _plan_identity(self) -> dict[str, Any]:
+        return {
+            "plan_steps": self.plan.steps,
+            "plan_tokens": self.plan.tokens,
+            "plan_digest": schedule_digest(self.plan),
+        }
+
     def state_dict(self) -> dict[str, Any]:
-        """Give the number of steps done and the base learning rates, as plain numbers."""
+        """Give the steps done, the base learning rates and the plan's digest, as plain values."""
         return {
             "last_epoch": self.last_epoch,
             "base_lrs": [float(base) for base in self.base_lrs],
-            "plan_steps": self.plan.steps,
-            "plan_tokens": self.plan.tokens,
+            **self._plan_identity,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a saved step, and set the groups' learning rates to that step's.
 
-        Raises UsageError where the saved plan has another count of steps or tokens than this one,
-        or the optimizer another count of parameter groups.
+        Raises UsageError where the saved plan is another one, or the optimizer has another count
+        of parameter groups.
         """
-        for key, value in (("plan_steps", self.plan.steps), ("plan_tokens", self.plan.tokens)):
+        for key, value in self._plan_identity.items():
             if state_dict.get(key) != value:
                 raise UsageError(
                     f"the scheduler's saved {key} is {state_dict.get(key)} and this plan's is"

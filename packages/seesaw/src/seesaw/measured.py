@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from papercuts.errors import UsageError
+from papercuts.log import get_logger
 from seesaw.curve import LrCurve
 from seesaw.plan import SeesawPlan
 from seesaw.planner import plan_schedule, resolve_factors
@@ -14,6 +17,10 @@ from seesaw.schedule import Schedule, curve_spec
 from seesaw.shapes import Floats, polyline
 
 JITTER = 1e-4  # relative; what logs and float32 arithmetic leave on a constant learning rate
+_LONG_HOLD = 0.01  # of the run
+_MOST_RESTARTS = 1000
+
+logger = get_logger(__name__)
 
 
 def plan_from_curve(
@@ -72,12 +79,17 @@ def schedule_from_curve(
     A curve over steps becomes one over tokens with `batch * seq_len` tokens a step; where
     `seq_len` is None a sequence counts as one token, so that a plan needs no more than steps. The
     run is `tokens` long, by default up to the last point, or one interval past it where the log
-    starts at 0. The rise, whatever its form, becomes a straight line. Rises of the relative size
-    `jitter` are smoothed away.
+    starts at 0; up to `tokens` the last learning rate is held, with a warning where that is more
+    than 1 % of the run. The rise, whatever its form, becomes a straight line. Rises of the relative
+    size `jitter` are smoothed away.
+
+    Where the steps go back, as in the log of a run that was resumed from a checkpoint, the later
+    rows replace the earlier ones from there on, if the learning rate at the restart lies between
+    the earlier ones around that step, within `jitter`.
 
     Raises DataError, with the line, for a value that is not finite, a negative one, steps that go
-    back, and a learning rate that falls before its peak or rises after it; UsageError for a curve
-    over tokens without `seq_len` and for `tokens` short of the curve.
+    back in any other way, and a learning rate that falls before its peak or rises after it;
+    UsageError for a curve over tokens without `seq_len` and for `tokens` short of the curve.
     """
     if batch < 1 or (seq_len is not None and seq_len < 1):
         raise UsageError("batch and seq_len must be at least 1")
@@ -101,11 +113,18 @@ def schedule_from_curve(
 
 def _total_tokens(at: Floats, tokens: float | None) -> int:
     last = float(at[-1])
-    if tokens is not None:
-        if not (math.isfinite(tokens) and tokens >= last):
-            raise UsageError(f"tokens ({tokens:g}) must not end before the curve does ({last:g})")
-        return round(tokens)
-    return round(last + (last - float(at[-2]) if at[0] == 0.0 else 0.0))
+    end = last + (last - float(at[-2]) if at[0] == 0.0 else 0.0)
+    if tokens is None:
+        return round(end)
+    if not (math.isfinite(tokens) and tokens >= last):
+        raise UsageError(f"tokens ({tokens:g}) must not end before the curve does ({last:g})")
+    if tokens - end > _LONG_HOLD * tokens:
+        logger.warning(
+            "the curve ends at token %d; its last learning rate is held to %d",
+            round(last),
+            round(tokens),
+        )
+    return round(tokens)
 
 
 def _start_ratio(at: Floats, ratio: Floats, top: int) -> float:
@@ -117,9 +136,9 @@ def _start_ratio(at: Floats, ratio: Floats, top: int) -> float:
 def _checked(curve: LrCurve, jitter: float) -> LrCurve:
     """Give the curve without repeated points, or raise at the first point that cannot be."""
     _check_values(curve)
-    step = np.diff(curve.at)
-    same = step == 0.0
-    bad = (step < 0.0) | (same & (np.diff(curve.lr) != 0.0))
+    curve = _resumed(curve, jitter)
+    same = np.diff(curve.at) == 0.0
+    bad = same & (np.diff(curve.lr) != 0.0)
     if np.any(bad):
         i = int(np.argmax(bad)) + 1
         raise curve.error(
@@ -127,14 +146,37 @@ def _checked(curve: LrCurve, jitter: float) -> LrCurve:
             f"{curve.unit} go from {curve.at[i - 1]:.15g} to {curve.at[i]:.15g}",
             f"{curve.unit} that rise from row to row",
         )
-    keep = np.concatenate([[True], ~same])
-    curve = LrCurve(
-        curve.at[keep], curve.lr[keep], curve.unit, curve.lines[keep], curve.path, curve.skipped
-    )
+    curve = _rows(curve, np.concatenate([[True], ~same]))
     if len(curve.at) < 2:
         raise curve.error(0, "one point is no curve", "at least two rows")
     _check_direction(curve, jitter)
     return curve
+
+
+def _resumed(curve: LrCurve, jitter: float) -> LrCurve:
+    """Drop the rows that a restart runs again, or raise at a step back that is no restart."""
+    restarts = np.flatnonzero(np.diff(curve.at) < 0.0) + 1
+    keep = np.ones(len(curve.at), dtype=np.bool_)
+    for i in restarts:
+        at, lr = curve.at[:i][keep[:i]], curve.lr[:i][keep[:i]]
+        right = int(np.searchsorted(at, curve.at[i]))
+        left = right if at[right] == curve.at[i] else max(right - 1, 0)
+        low, high = sorted((lr[left], lr[right]))
+        agrees = low * (1.0 - jitter) <= curve.lr[i] <= high * (1.0 + jitter)
+        if not agrees or len(restarts) > _MOST_RESTARTS:
+            raise curve.error(
+                int(i),
+                f"{curve.unit} go from {curve.at[i - 1]:.15g} to {curve.at[i]:.15g}, where lr was "
+                f"{lr[right]:g} before and is {curve.lr[i]:g} now",
+                f"{curve.unit} that rise from row to row, or a resumed run that goes on at the lr "
+                "it had there: else keep the rows of one run only",
+            )
+        keep[:i] &= curve.at[:i] < curve.at[i]
+    return _rows(curve, keep)
+
+
+def _rows(curve: LrCurve, keep: npt.NDArray[np.bool_]) -> LrCurve:
+    return replace(curve, at=curve.at[keep], lr=curve.lr[keep], lines=curve.lines[keep])
 
 
 def _check_values(curve: LrCurve) -> None:

@@ -1,4 +1,4 @@
-"""The gradient noise scale, from squared gradient norms at two or more batch sizes (item 12).
+"""The gradient noise scale, from squared gradient norms at two or more batch sizes.
 
 The expected squared norm of a gradient averaged over B samples is |G|^2 + S/B, a straight line in
 1/B. Its intercept is the true gradient's squared norm |G|^2 and its slope the trace S of the noise;
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from papercuts.streams import Record
 
 DRAWS = 4000  # for the interval
+# Means this much smaller than the largest weigh no more: past it the fit would lose its digits.
+_WEIGHT_FLOOR = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +78,8 @@ def read_norms(
     already where its name ends in `_sq`); both names may be dotted paths. Records without a norm
     are skipped; `step` is kept where every record has it.
 
-    Raises DataError, with the line, for a batch or a norm that is not a finite number above 0, and
-    where no record has a norm.
+    Raises DataError, with the line, for a batch or a (squared) norm that is not a finite number
+    above 0, and where no record has a norm.
     """
     names = ("grad_norm_sq", "grad_norm") if norm_field is None else (norm_field,)
     rows: list[tuple[str, float, float, float]] = []
@@ -85,13 +87,13 @@ def read_norms(
         name = next((n for n in names if at_path(record.data, n) not in (None, "")), None)
         if name is None:
             continue
-        norm = _positive(record, name)
+        squared = name.endswith("_sq")
         step = record.data.get("step")
         rows.append(
             (
                 name,
                 _positive(record, batch_field),
-                norm if name.endswith("_sq") else norm**2,
+                _positive(record, name) if squared else _square(record, name),
                 math.nan if step in (None, "") else _number(step),
             )
         )
@@ -122,6 +124,14 @@ def _positive(record: Record, name: str) -> float:
     return number
 
 
+def _square(record: Record, name: str) -> float:
+    norm = _positive(record, name)
+    square = norm * norm
+    if not 0.0 < square < math.inf:
+        raise record.error(f"{name} is {norm:g}", "a number whose square is finite and above 0")
+    return square
+
+
 def estimate_noise(
     log: NormLog,
     *,
@@ -138,11 +148,15 @@ def estimate_noise(
     `at_batch` is where the mean share is taken, the largest batch where None. `seed` is that of
     the interval's draws.
 
-    Raises UsageError for a confidence outside (0, 1), DataError where there are not two batch
-    sizes.
+    Raises UsageError for a confidence outside (0, 1) and for a `seq_len` or an `at_batch` that is
+    not a finite number above 0; DataError where there are not two batch sizes or the estimates are
+    beyond floating point.
     """
     if not 0.0 < confidence < 1.0:
         raise UsageError(f"confidence must lie between 0 and 1, got {confidence:g}")
+    for name, value in (("seq_len", seq_len), ("at_batch", at_batch)):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise UsageError(f"{name} must be a finite number above 0, got {value:g}")
     log, clusters = _pair(log)
     batches = np.unique(log.batch)
     if len(batches) < 2:
@@ -151,11 +165,17 @@ def estimate_noise(
         )
     where = np.searchsorted(batches, log.batch)
     counts = np.bincount(where)
-    means = np.bincount(where, log.norm_sq) / counts
+    unit = _unit(log.norm_sq)
+    norm_sq = log.norm_sq / unit
+    means = np.bincount(where, norm_sq) / counts
     # A mean of n squared norms spreads about in proportion to itself over sqrt(n).
-    weight = counts / means**2
+    weight = counts / np.maximum(means, _WEIGHT_FLOOR * means.max()) ** 2
     grad_sq, trace = (float(v[0]) for v in _fit(batches, means[None], weight))
-    covariance = _covariance(log.norm_sq, where, clusters, means)
+    if not (math.isfinite(grad_sq * unit) and math.isfinite(trace * unit)):
+        raise DataError(
+            "these norms are too large to estimate from", expected="squares below 1e300"
+        )
+    covariance = _covariance(norm_sq, where, clusters, means)
     interval = None
     if covariance is not None:
         rng = np.random.default_rng(seed)
@@ -171,8 +191,8 @@ def estimate_noise(
         noise_scale_low=_finite(low),
         noise_scale_high=_finite(high),
         noise_scale_tokens=None if scale is None or seq_len is None else scale * seq_len,
-        noise_trace=trace,
-        grad_sq=grad_sq,
+        noise_trace=trace * unit,
+        grad_sq=grad_sq * unit,
         at_batch=at,
         mean_share=grad_sq / (grad_sq + trace / at) if known else None,
         batches=tuple(batches.tolist()),
@@ -181,6 +201,11 @@ def estimate_noise(
         last_step=None if log.step is None else float(log.step.max()),
         message=_message(grad_sq, trace, interval),
     )
+
+
+def _unit(norm_sq: Floats) -> float:
+    """Give a power of two near the largest: division by it is exact, and squares stay finite."""
+    return math.ldexp(1.0, math.frexp(float(norm_sq.max()))[1] - 1)
 
 
 def _finite(value: float | None) -> float | None:
@@ -233,11 +258,12 @@ def _pair(log: NormLog) -> tuple[NormLog, npt.NDArray[np.intp]]:
 
 def _fit(batches: Floats, means: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Fit each row of means (r, b) with intercept |G|^2 and slope S over 1/B; give both (r,)."""
-    x = 1.0 / batches
+    smallest = float(batches.min())
+    x = smallest / batches
     weight = weight / weight.sum()
     dx = x - weight @ x
     slope = means @ (weight * dx) / float(weight @ dx**2)
-    return means @ weight - slope * float(weight @ x), slope
+    return means @ weight - slope * float(weight @ x), slope * smallest
 
 
 def _covariance(

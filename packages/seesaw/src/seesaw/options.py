@@ -62,7 +62,7 @@ Compensate = Annotated[
     bool,
     typer.Option(
         "--compensate",
-        help="Let the learning rate take up what rounding left of the batch.",
+        help="Round batches down and let the learning rate take up the rest.",
     ),
 ]
 Cbs = Annotated[
@@ -145,6 +145,12 @@ StepField = Annotated[
     str | None,
     typer.Option("--step-field", metavar="NAME", help="Column or key of the step number."),
 ]
+TokenField = Annotated[
+    str | None,
+    typer.Option(
+        "--token-field", metavar="NAME", help="Column or key of the token count, in place of steps."
+    ),
+]
 CheckGpus = Annotated[
     int | None,
     typer.Option("--gpus", metavar="N", help="Devices that share a batch. Default: the plan's."),
@@ -192,7 +198,12 @@ Spectrum = Annotated[
         help="Eigenvalues: power:EXP, flat, numbers between commas, or file:PATH (one a line).",
     ),
 ]
-Dim = Annotated[int, typer.Option("--dim", metavar="N", help="How many eigenvalues.")]
+Dim = Annotated[
+    int | None,
+    typer.Option(
+        "--dim", metavar="N", help="How many eigenvalues, for power and flat. Default: 100."
+    ),
+]
 Sigma = Annotated[
     float, typer.Option("--sigma", metavar="S", help="Standard deviation of the noise.")
 ]
@@ -250,6 +261,12 @@ NoisePoints = Annotated[
 ]
 LogEvery = Annotated[
     int, typer.Option("--log-every", metavar="N", help="Steps between two records.")
+]
+TrainDtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype", metavar="auto|fp32|bf16", help="Floating-point type of the matrix products."
+    ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run; needs -o.")]
 Repeats = Annotated[

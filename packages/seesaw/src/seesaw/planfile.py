@@ -52,11 +52,12 @@ def to_rows(plan: SeesawPlan) -> list[dict[str, Any]]:
     ]
 
 
-def from_records(records: Iterable[Record]) -> SeesawPlan:
+def from_records(records: Iterable[Record], path: str | None = None) -> SeesawPlan:
     """Read a plan back from its rows, JSON or CSV; keys that are not a plan's are ignored.
 
     Raises DataError, with the line, for a missing or impossible value, for rows that do not follow
-    one another (phase, start_step, start_token, tokens) and for rows of different plans.
+    one another (phase, start_step, start_token, tokens) and for rows of different plans; without
+    the line, but with the file's name `path`, where there are no rows at all.
     """
     rows: list[Record] = []
     phases: list[Phase] = []
@@ -74,7 +75,9 @@ def from_records(records: Iterable[Record]) -> SeesawPlan:
         phases.append(_phase(record, phases, plan))
         rows.append(record)
     if not rows:
-        raise DataError("there is no plan here", expected="one row per phase, of `seesaw plan`")
+        raise DataError(
+            "there is no plan here", path=path, expected="one row per phase, of `seesaw plan`"
+        )
     made = SeesawPlan(phases=tuple(phases), **plan)
     _check_whole(made, rows)
     return made

@@ -79,23 +79,24 @@ def resolve_factors(
 class BatchRule:
     """How the real-valued batch of Algorithm 1 becomes a whole one.
 
-    Floored where any batch will do, as the authors do, else rounded to the nearest multiple of
-    `unit`; never above `cap`. `as_published` adds the authors' exception: a floor that leaves 1
-    over 32 goes up instead.
+    Floored where any batch will do, as the authors do, and with `floor`; else rounded to the
+    nearest multiple of `unit`; never above `cap`. `as_published` adds the authors' exception: a
+    floor that leaves 1 over 32 goes up instead.
     """
 
     unit: int
     cap: int | None
     as_published: bool = False
+    floor: bool = False
 
     def __call__(self, batch: float) -> int:
         """Give the whole batch for a real-valued one."""
-        if self.unit > 1:
-            whole = max(1, math.floor(batch / self.unit + 0.5)) * self.unit
+        if self.unit > 1 and not self.floor:
+            whole = math.floor(batch / self.unit + 0.5) * self.unit
         else:
             # The tolerance keeps 512 at 512 where repeated multiplication gave 511.9999999999.
-            whole = math.floor(batch * (1.0 + 1e-9))
-            if self.as_published and whole % 32 == 1:
+            whole = math.floor(batch / self.unit * (1.0 + 1e-9)) * self.unit
+            if self.as_published and self.unit == 1 and whole % 32 == 1:
                 whole = math.ceil(batch)
         return whole if self.cap is None else min(whole, self.cap)
 
@@ -129,9 +130,14 @@ def make_plan(
     default cut of 1.1, or of 1/gamma for step decay, whose only cuts those are.
 
     `cap_batch` bounds the batch: from there on the learning rate takes the whole of every cut.
-    Batches are multiples of `multiple_of` and of `micro_batch * gpus`. `compensate` lets the
-    learning rate take up what that rounding left of the batch, so that the invariant holds for
-    the rounded batches too. `as_published` repeats the authors' own rounding and their last cut.
+    Batches are the nearest multiples of `multiple_of` and of `micro_batch * gpus`. `compensate`
+    lets the learning rate take up what rounding left of the batch, so that the invariant holds for
+    the rounded batches too. It may then rise where a coarse batch jumps; batches are rounded down,
+    so that the effective learning rate still never exceeds its start on a stable ramp.
+    `as_published` repeats the authors' own rounding and their last cut.
+
+    A measured curve (`file:CURVE` on the command line) is no `base` here: it goes through
+    `read_curve` and `plan_from_curve`.
 
     Raises UsageError for values that cannot mean a plan.
     """
@@ -182,7 +188,11 @@ def plan_schedule(
     for name, value in counts.items():
         if value < 1:
             raise UsageError(f"{name} must be at least 1, got {value}")
-    rule = _batch_rule(batch, cap_batch, multiple_of, micro_batch, gpus, as_published)
+    unit = _batch_unit(batch, multiple_of, micro_batch, gpus)
+    if cap_batch is not None and cap_batch < batch:
+        raise UsageError(f"cap_batch ({cap_batch}) must not be below batch ({batch})")
+    cap = None if cap_batch is None else cap_batch - cap_batch % unit
+    rule = BatchRule(unit, cap, as_published, floor=compensate)
     if schedule.total_tokens < batch * seq_len:
         raise UsageError(
             f"tokens ({schedule.total_tokens}) must be at least one step ({batch * seq_len})"
@@ -207,14 +217,8 @@ def plan_schedule(
     )
 
 
-def _batch_rule(
-    batch: int,
-    cap: int | None,
-    multiple_of: int,
-    micro_batch: int | None,
-    gpus: int,
-    as_published: bool,
-) -> BatchRule:
+def _batch_unit(batch: int, multiple_of: int, micro_batch: int | None, gpus: int) -> int:
+    """Give what every batch is a multiple of, or raise where the first one is not."""
     device_unit = gpus * (micro_batch or 1)
     unit = math.lcm(multiple_of, device_unit)
     if batch % unit:
@@ -222,11 +226,7 @@ def _batch_rule(
         if device_unit > 1:
             parts += f"{' and ' if parts else ''}micro_batch {micro_batch or 1} x {gpus} GPUs"
         raise UsageError(f"batch ({batch}) must be a multiple of {unit} ({parts})")
-    if cap is not None:
-        if cap < batch:
-            raise UsageError(f"cap_batch ({cap}) must not be below batch ({batch})")
-        cap -= cap % unit
-    return BatchRule(unit, cap, as_published)
+    return unit
 
 
 def _walk(

@@ -1,7 +1,7 @@
 """The authors' published runs, and the check that a plan has exactly their steps and tokens.
 
 Steps and end tokens are those of the authors' pinned runs of OLMo models on C4 (sequences of 1024
-tokens, warmup over 10 % of the tokens, half-cosine to a tenth; sheet, "Results to reach").
+tokens, warmup over 10 % of the tokens, half-cosine to a tenth).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The exact expected risk of SGD and normalized SGD on noisy linear regression (sheet, item 11).
+"""The exact expected risk of SGD and normalized SGD on noisy linear regression.
 
 Inputs are Gaussian, x ~ N(0, H) with eigenvalues lam, and y = x.w* + N(0, sigma^2). With
 m_i = E (w_i - w*_i)^2 in the eigenbasis of H, one step of size eta and batch B gives
@@ -28,6 +28,7 @@ from papercuts.errors import DataError, UsageError
 from papercuts.streams import open_input
 from seesaw.shapes import Floats
 
+DEFAULT_DIM = 100
 _CHECK_EVERY = 1024  # steps between looks at whether the run has diverged
 _DIVERGED = 1e12  # times the initial risk
 
@@ -75,33 +76,45 @@ def make_problem(
     return Problem(lam, np.full(len(lam), distance / len(lam)), sigma)
 
 
-def parse_spectrum(spec: str, dim: int = 100) -> Floats:
+def parse_spectrum(spec: str, dim: int | None = None) -> Floats:
     """Make eigenvalues from `power:EXP` (lam_i = i**-EXP, i = 1..dim), `flat` or `L1,L2,...`.
 
-    Raises UsageError for another spec, and for a dim below 1.
+    `dim` is 100 where None; a list has its own.
+
+    Raises UsageError for another spec, a dim below 1 and a dim beside a list.
     """
-    if dim < 1:
-        raise UsageError(f"dim must be at least 1, got {dim}")
+    count = DEFAULT_DIM if dim is None else dim
+    if count < 1:
+        raise UsageError(f"dim must be at least 1, got {count}")
     name, _, rest = spec.partition(":")
     try:
         if name == "flat" and not rest:
-            return np.ones(dim)
+            return np.ones(count)
         if name == "power":
-            return np.arange(1.0, dim + 1.0) ** -float(rest)
-        return np.array([float(part) for part in spec.split(",")])
+            return np.arange(1.0, count + 1.0) ** -float(rest)
+        eigenvalues = np.array([float(part) for part in spec.split(",")])
     except ValueError:
         raise UsageError(
             f"unknown spectrum {spec!r} (expected power:EXP, flat, or numbers between commas)"
         ) from None
+    _refuse_dim(dim, "a list of eigenvalues")
+    return eigenvalues
 
 
-def load_spectrum(spec: str, dim: int = 100) -> Floats:
+def _refuse_dim(dim: int | None, what: str) -> None:
+    if dim is not None:
+        raise UsageError(f"dim ({dim}) does not go with {what}, which has its own")
+
+
+def load_spectrum(spec: str, dim: int | None = None) -> Floats:
     """Make eigenvalues from a spec of `parse_spectrum`, or `file:PATH` with one a line.
 
-    Raises UsageError, DataError and InputError as the two ways do.
+    Raises UsageError, DataError and InputError as the two ways do; UsageError for a dim beside a
+    file.
     """
     if not spec.startswith("file:"):
         return parse_spectrum(spec, dim)
+    _refuse_dim(dim, "a file of eigenvalues")
     path = spec.removeprefix("file:")
     with open_input(path) as lines:
         return read_spectrum((line.decode("utf-8", "replace") for line in lines), path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch.utils.data import Sampler
 
 from papercuts.errors import DataError, UsageError
+from seesaw.baseline import schedule_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sized
@@ -109,8 +111,8 @@ class SeesawBatchSampler(Sampler[list[int]]):
         """Continue from a saved position.
 
         Another number of processes or another micro-batch is welcome at a step's edge. Raises
-        UsageError where the seed, the data set's length or the plan's length is another one, since
-        the batches that remain would then not be the same.
+        UsageError where the seed, the data set's length or the plan is another one, since the
+        batches that remain would then not be the same.
         """
         split = ("world_size", "micro_batch") if state["item"] == 0 else ()
         for key, value in self._identity().items():
@@ -122,6 +124,10 @@ class SeesawBatchSampler(Sampler[list[int]]):
                 )
         self._step, self._item = int(state["step"]), int(state["item"])
 
+    @cached_property
+    def _digest(self) -> str:
+        return schedule_digest(self.plan)
+
     def _identity(self) -> dict[str, Any]:
         """Name what the batches depend on; the rank may differ, its part is its own."""
         return {
@@ -129,6 +135,7 @@ class SeesawBatchSampler(Sampler[list[int]]):
             "sequences": self.sequences,
             "plan_steps": self.plan.steps,
             "plan_tokens": self.plan.tokens,
+            "plan_digest": self._digest,
             "world_size": self.world_size,
             "micro_batch": self.micro_batch,
         }

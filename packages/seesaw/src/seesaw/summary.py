@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from papercuts.errors import UsageError
 from seesaw.cuts import count_cuts
 from seesaw.plan import SeesawPlan
 from seesaw.schedule import CURVE, Schedule, make_schedule
@@ -15,7 +16,10 @@ from seesaw.schedule import CURVE, Schedule, make_schedule
 Stability = Literal["yes", "edge", "no"]
 Verdict = Literal["yes", "no", "undecided"]
 
-EDGE = 1e-9  # how near to alpha = sqrt(beta) counts as on it
+# Factors come rounded to a few digits: growth within this over all the cuts of a plan is none.
+EDGE = 1e-3
+# Rounding to the nearest multiple makes a batch at most 4/3 of what it should be.
+ROUNDING_GROWTH = math.sqrt(4.0 / 3.0)
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,8 @@ class Summary:
     limit for ever smaller cuts (Lemma 1). `growth_per_cut` is sqrt(beta)/alpha (for sgd: 1/alpha),
     the factor on the effective learning rate at each cut, `max_growth` the largest effective
     learning rate of the rows over that of the first. `stable` is the verdict of the paper's
-    stability lemma, where `edge` is its most aggressive stable point. `within_cbs` compares the
+    stability lemma on the factors, where `edge` is its most aggressive stable point (see
+    `stability`). `within_cbs` compares the
     largest batch with the critical batch size, both in sequences; `cbs_token` is the token count
     at which the plan first exceeds it.
     """
@@ -66,7 +71,11 @@ def summarize(
 
     `cbs` is the critical batch size in sequences, where it is known; `cap_batch` the bound that
     the plan was made with, which the two limits then keep to.
+
+    Raises UsageError for a cbs that is not a finite number above 0.
     """
+    if cbs is not None and not (math.isfinite(cbs) and cbs > 0.0):
+        raise UsageError(f"cbs must be a finite number above 0, got {cbs:g}")
     schedule = schedule_of(plan) if schedule is None else schedule
     power = math.log(plan.beta) / math.log(plan.cut)
     floor = 0.0 if cap_batch is None else plan.base_batch / cap_batch
@@ -86,7 +95,7 @@ def summarize(
         end_lr=plan.phases[-1].lr,
         growth_per_cut=growth_per_cut(plan),
         max_growth=max_growth(plan),
-        stable=stability(plan.alpha, plan.beta, plan.optimizer),
+        stable=stability(plan.alpha, plan.beta, plan.optimizer, cuts_taken(plan)),
         cbs=cbs,
         within_cbs="undecided" if cbs is None else "yes" if over is None else "no",
         cbs_token=None if over is None else over.start_token,
@@ -130,8 +139,18 @@ def staircase_fraction(schedule: Schedule, cut: float, beta: float, floor: float
 
 
 def growth_per_cut(plan: SeesawPlan) -> float:
-    """Give the factor on the effective learning rate at each cut (sheet, item 5)."""
-    return (math.sqrt(plan.beta) if plan.optimizer == "adam" else 1.0) / plan.alpha
+    """Give the factor on the effective learning rate at each cut (the stability lemma)."""
+    return _growth(plan.alpha, plan.beta, plan.optimizer)
+
+
+def _growth(alpha: float, beta: float, optimizer: str) -> float:
+    return (math.sqrt(beta) if optimizer == "adam" else 1.0) / alpha
+
+
+def cuts_taken(plan: SeesawPlan) -> int:
+    """Count the cuts from the first phase to the last; several may have opened one phase."""
+    fall = plan.phases[0].base_lr / plan.phases[-1].base_lr
+    return round(math.log(fall) / math.log(plan.cut))
 
 
 def effective_lrs(plan: SeesawPlan) -> list[float]:
@@ -149,18 +168,24 @@ def max_growth(plan: SeesawPlan) -> float:
     return max(effective_lrs(plan))
 
 
-def stability(alpha: float, beta: float, optimizer: str = "adam") -> Stability:
+def stability(alpha: float, beta: float, optimizer: str = "adam", cuts: int = 1) -> Stability:
     """Say whether a ramp is stable: for adam alpha >= sqrt(beta) (the paper's lemma), `edge` at =.
 
-    For sgd, whose effective learning rate is the learning rate, alpha >= 1; there keeping it, as
-    the default does, is no edge.
+    Factors may have been rounded: where the effective learning rate changes by at most 0.1 % over
+    all of `cuts`, they count as equal. For sgd, whose effective learning rate is the learning rate,
+    alpha >= 1; there keeping it, as the default does, is no edge.
     """
-    if optimizer == "sgd":
-        return "no" if alpha < 1.0 - EDGE else "yes"
-    margin = alpha / math.sqrt(beta) - 1.0
-    if abs(margin) <= EDGE:
-        return "edge"
-    return "yes" if margin > 0.0 else "no"
+    total = max(1, cuts) * math.log(_growth(alpha, beta, optimizer))
+    if total > math.log1p(EDGE):
+        return "no"
+    return "edge" if optimizer == "adam" and total >= math.log1p(-EDGE) else "yes"
+
+
+def growth_text(growth: float) -> str:
+    """Write a growth above 1 with four digits, and more where those would read 1."""
+    above = growth - 1.0
+    digits = 4 if above >= 1e-2 else 2 - math.floor(math.log10(above))
+    return f"{growth:.{digits}g}"
 
 
 def describe(summary: Summary) -> list[str]:
@@ -181,10 +206,19 @@ def describe(summary: Summary) -> list[str]:
             f"{grows} and passes the critical batch size of {s.cbs:g} at token {s.cbs_token}: "
             "from there on no batch ramp replaces the decay"
         )
-    verdict = {
-        "yes": "stable: the effective learning rate never grows",
-        "edge": "stable, as aggressive as can be: the effective learning rate stays at its start",
-        "no": f"UNSTABLE: the effective learning rate grows by {s.growth_per_cut:.4g} at each cut",
-    }
-    lines.append(verdict[s.stable])
+    lines.append(_stability_line(s))
     return lines
+
+
+def _stability_line(s: Summary) -> str:
+    if s.stable == "no":
+        growth = growth_text(s.growth_per_cut)
+        return f"UNSTABLE: the effective learning rate grows by {growth} at each cut"
+    if s.max_growth > 1.0 + EDGE:
+        reached = f"the effective learning rate reaches {s.max_growth:.4g} times its start"
+        if s.max_growth > ROUNDING_GROWTH * (1.0 + EDGE):
+            return f"UNSTABLE: {reached}"
+        return f"stable: {reached} where batches were rounded up, and grows no further"
+    if s.stable == "edge":
+        return "stable, as aggressive as can be: the effective learning rate stays at its start"
+    return "stable: the effective learning rate never grows"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -11,12 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import torch
 from torch import distributed
 
-from papercuts.errors import DataError, OutputError, UsageError
+from papercuts.errors import DataError, OutputError, PapercutsError, UsageError
 from papercuts.log import get_logger
+from papercuts.streams import open_output
 from seesaw.baseline import BaseSchedule
 from seesaw.compare import compare_runs
 from seesaw.plan import SeesawPlan
-from seesaw.trainer import TrainConfig, Trainer
+from seesaw.trainer import TrainConfig, Trainer, make_sampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
 
     from seesaw.corpus import Corpus
 
-CHECKPOINT_FORMAT = 1
+CHECKPOINT_FORMAT = 2
+CHECKPOINT_SECONDS = 30.0
 
 T = TypeVar("T")
 
@@ -80,13 +84,23 @@ def pair_configs(
     return [replace(kinds[run], seed=seed) for seed in seeds for run in runs]
 
 
+def check_runs(configs: Sequence[TrainConfig], corpus: Corpus, world: World) -> None:
+    """Refuse, before the first step of the first run, what any of the runs would stop at.
+
+    Raises UsageError and DataError as `seesaw.trainer.make_sampler` does.
+    """
+    for config in configs:
+        make_sampler(config, corpus, rank=world.rank, world_size=world.size)
+
+
 def train_runs(
     configs: Sequence[TrainConfig],
     corpus: Corpus,
     *,
     world: World | None = None,
     checkpoint: Path | None = None,
-    checkpoint_every: int = 200,
+    checkpoint_every: int | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
     done: int = 0,
 ) -> Iterator[dict[str, Any]]:
     """Train each configuration in turn and yield the records of all.
@@ -95,23 +109,33 @@ def train_runs(
     `validation_tokens`), and all of them with one of `event` "comparison" where a seed has both a
     base and a Seesaw run.
 
-    With `checkpoint`, the state is saved there every `checkpoint_every` optimizer steps and at
-    each run's end, whole or not at all; where the file exists, training goes on from it. `done` is
-    the number of records that an interrupted call has written (on rank 0): so many are not yielded
-    again, and on the CPU those that follow are, bit for bit, the ones of a call without
-    interruption. In a process group every rank calls this with the same arguments, and rank 0
-    keeps the records.
+    With `checkpoint`, the state is saved there, whole or not at all: at the start, after the first
+    step that ends `checkpoint_seconds` or more after the last save, at each run's end, and with
+    `checkpoint_every` also whenever a run's steps are a multiple of it. Where the file exists,
+    training goes on from it. `done` is the number of records that an interrupted call has written:
+    so many are not yielded again, and on the CPU those that follow are, bit for bit, the ones of a
+    call without interruption. In a process group every rank calls this with the same
+    configurations and text; `checkpoint` and `done` are rank 0's, which keeps the records.
 
-    Raises UsageError for a checkpoint of other runs, DataError for one that cannot be read.
+    Raises UsageError and DataError before the first step as `check_runs` does, UsageError for a
+    checkpoint of other runs, DataError for one that cannot be read, OutputError for one that
+    cannot be written.
     """
     world = world or World()
-    at = _agree(world, lambda: _find_position(checkpoint, configs, corpus, done))
-    done = _agree(world, lambda: done)
+    check_runs(configs, corpus, world)
+    found = on_first(world, lambda: _find_position(checkpoint, configs, corpus, done))
+    at, done = _agree(world, (cast("_Position", found), done))
+    saved_s = time.monotonic()
 
-    def save() -> None:
+    def save(trainer: Trainer | None = None) -> None:
+        nonlocal saved_s
         if checkpoint is not None and world.rank == 0:
+            at.state = None if trainer is None else trainer.state_dict()
             _save(checkpoint, at, _identity(configs, corpus))
+        saved_s = time.monotonic()
 
+    if at.records == 0:
+        save()  # what is begun can only be gone on with as the same runs
     while at.run < len(configs):
         trainer = Trainer(configs[at.run], corpus, rank=world.rank, world_size=world.size)
         if at.state is not None:
@@ -121,9 +145,10 @@ def train_runs(
                 at.records += 1
                 if at.records > done:
                     yield record
-            if trainer.steps_done % checkpoint_every == 0:
-                at.state = trainer.state_dict()
-                save()
+            # No rank waits for another in here, so rank 0 may go by its own clock.
+            on_step = checkpoint_every is not None and trainer.steps_done % checkpoint_every == 0
+            if on_step or time.monotonic() - saved_s >= checkpoint_seconds:
+                save(trainer)
         end = trainer.end_record()
         at.records += 1
         if at.records > done:
@@ -146,13 +171,31 @@ class _Position:
     state: dict[str, Any] | None = None
 
 
-def _agree(world: World, ask: Callable[[], T]) -> T:
-    """Ask rank 0 and tell every other rank its answer."""
+def on_first(world: World, do: Callable[[], T]) -> T | None:
+    """Do something on rank 0 alone and give its result there; what it refuses, all ranks do.
+
+    Raises on every rank the PapercutsError that `do` raised on rank 0.
+    """
+    result: T | None = None
+    refusal: PapercutsError | None = None
+    if world.rank == 0:
+        try:
+            result = do()
+        except PapercutsError as error:
+            refusal = error
+    refusal = _agree(world, refusal)
+    if refusal is not None:
+        raise refusal
+    return result
+
+
+def _agree(world: World, value: T) -> T:
+    """Give every rank the value that rank 0 has."""
     if world.size == 1:
-        return ask()
-    answer = [ask() if world.rank == 0 else None]
-    distributed.broadcast_object_list(answer, src=0)
-    return cast("T", answer[0])
+        return value
+    values = [value]
+    distributed.broadcast_object_list(values, src=0)
+    return values[0]
 
 
 def _identity(configs: Sequence[TrainConfig], corpus: Corpus) -> dict[str, Any]:
@@ -163,6 +206,34 @@ def _identity(configs: Sequence[TrainConfig], corpus: Corpus) -> dict[str, Any]:
     }
 
 
+def check_checkpoint(
+    checkpoint: Path, configs: Sequence[TrainConfig], corpus: Corpus
+) -> dict[str, Any] | None:
+    """Read a checkpoint and give its content; None where there is no such file.
+
+    Raises UsageError where it belongs to other runs, DataError where it is none.
+    """
+    if not checkpoint.exists():
+        return None
+    try:
+        saved = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        version, identity = saved["format"], saved["identity"]
+    except (RuntimeError, KeyError, TypeError, EOFError, pickle.UnpicklingError) as error:
+        raise DataError("not a checkpoint of seesaw train", path=checkpoint) from error
+    if version != CHECKPOINT_FORMAT:
+        raise DataError(
+            f"checkpoint format {version}", path=checkpoint, expected=str(CHECKPOINT_FORMAT)
+        )
+    for key, value in _identity(configs, corpus).items():
+        if identity.get(key) != value:
+            what = {"text": "another text", "runs": "another plan, other runs or settings"}
+            raise UsageError(
+                f"{checkpoint}: the checkpoint belongs to {what.get(key, 'another split')}"
+                " (--force without --resume starts again)"
+            )
+    return cast("dict[str, Any]", saved["position"])
+
+
 def _find_position(
     checkpoint: Path | None, configs: Sequence[TrainConfig], corpus: Corpus, done: int
 ) -> _Position:
@@ -171,26 +242,10 @@ def _find_position(
     Records that were lost after the checkpoint was saved can only be had by training again from
     the start, so then it is left unused.
     """
-    if checkpoint is None or not checkpoint.exists():
+    saved = None if checkpoint is None else check_checkpoint(checkpoint, configs, corpus)
+    if saved is None:
         return _Position()
-    try:
-        saved = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        version, identity = saved["format"], saved["identity"]
-        position = _Position(**saved["position"])
-    except (RuntimeError, KeyError, TypeError, EOFError, pickle.UnpicklingError) as error:
-        raise DataError("not a checkpoint of seesaw train", path=checkpoint) from error
-    if version != CHECKPOINT_FORMAT:
-        raise DataError(
-            f"checkpoint format {version}", path=checkpoint, expected=str(CHECKPOINT_FORMAT)
-        )
-    wanted = _identity(configs, corpus)
-    for key, value in wanted.items():
-        if identity.get(key) != value:
-            what = {"text": "another text", "runs": "other runs or settings"}
-            raise UsageError(
-                f"{checkpoint}: the checkpoint belongs to {what.get(key, 'another split')};"
-                " remove it to start again"
-            )
+    position = _Position(**saved)
     if position.records > done:
         logger.warning("%s: records were lost since; training again from the start", checkpoint)
         return _Position()
@@ -198,18 +253,18 @@ def _find_position(
 
 
 def _save(path: Path, position: _Position, identity: dict[str, Any]) -> None:
-    """Write the checkpoint beside its place, flush it to the disk, and rename it."""
-    partial = path.with_name(path.name + ".new")
+    """Write the checkpoint, whole or not at all, and onto the disk before it takes its name."""
     contents = {
         "format": CHECKPOINT_FORMAT,
         "identity": identity,
         "position": dict(vars(position)),  # not asdict, which copies every tensor
     }
-    try:
-        with partial.open("wb") as stream:
-            torch.save(contents, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot write the checkpoint: {error.strerror}") from error
+    buffer = io.BytesIO()  # torch.save hides what the system says about a full disk
+    torch.save(contents, buffer)
+    with open_output(path, force=True) as out:
+        out.write(buffer.getbuffer())
+        out.flush()
+        try:
+            os.fsync(out.fileno())
+        except OSError as error:
+            raise OutputError(f"{path}: {error.strerror}") from error

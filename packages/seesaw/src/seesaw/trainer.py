@@ -11,6 +11,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from papercuts.errors import UsageError
+from seesaw.baseline import schedule_digest
 from seesaw.corpus import Corpus, take_sequences
 from seesaw.lr import SeesawLR
 from seesaw.model import ByteModel, ModelShape, next_byte_loss
@@ -70,13 +71,11 @@ class TrainConfig:
 
     def identity(self) -> dict[str, Any]:
         """Name what the run's numbers depend on, as plain values, for a checkpoint to compare."""
-        last = self.schedule.step_at(max(self.schedule.steps - 1, 0))
         return {
             "run": self.run,
             "seed": self.seed,
             "shape": repr(self.shape),
-            "schedule": [self.schedule.steps, self.schedule.tokens, self.schedule.peak_lr, *last],
-            "seq_len": self.schedule.seq_len,
+            "schedule": schedule_digest(self.schedule),
             "micro_batch": self.micro_batch,
             "dtype": self.dtype,
             "optimizer": [*self.betas, self.eps, self.weight_decay, self.grad_clip],
@@ -86,21 +85,43 @@ class TrainConfig:
         }
 
 
+def make_sampler(
+    config: TrainConfig, corpus: Corpus, *, rank: int = 0, world_size: int = 1
+) -> SeesawBatchSampler:
+    """Make the sampler of a run, and refuse here what the run would meet only at a later step.
+
+    Raises UsageError for a text cut to another length than the plan's, for batches that the
+    processes cannot share and for a noise batch larger than what is held out, DataError for a text
+    shorter than the plan.
+    """
+    if corpus.seq_len != config.schedule.seq_len:
+        raise UsageError(
+            f"the text is cut into sequences of {corpus.seq_len} tokens and the plan's are of"
+            f" {config.schedule.seq_len}"
+        )
+    if config.noise_points > 0 and config.noise_batch > len(corpus.validation):
+        raise UsageError(
+            f"the noise batch is {config.noise_batch} sequences and only"
+            f" {len(corpus.validation)} are held out"
+        )
+    return SeesawBatchSampler(
+        len(corpus.train), config.schedule, rank=rank, world_size=world_size, seed=config.seed
+    )
+
+
 class Trainer:
     """The state of one run between two optimizer steps.
 
     In a process group every rank builds one, with its `rank` and `world_size`; gradients are then
     averaged by DistributedDataParallel, and `step` gives the same record on every rank.
+
+    Raises UsageError and DataError as `make_sampler` does.
     """
 
     def __init__(
         self, config: TrainConfig, corpus: Corpus, *, rank: int = 0, world_size: int = 1
     ) -> None:
-        if corpus.seq_len != config.schedule.seq_len:
-            raise UsageError(
-                f"the text is cut into sequences of {corpus.seq_len} tokens and the plan's are of"
-                f" {config.schedule.seq_len}"
-            )
+        self.sampler = make_sampler(config, corpus, rank=rank, world_size=world_size)
         self.config, self.corpus, self.world_size = config, corpus, world_size
         self.model = ByteModel(config.shape, corpus.seq_len, seed=config.seed).to(config.device)
         self.parallel = DistributedDataParallel(self.model) if world_size > 1 else None
@@ -113,9 +134,6 @@ class Trainer:
             foreach=True,
         )
         self.scheduler = SeesawLR(self.optimizer, config.schedule)
-        self.sampler = SeesawBatchSampler(
-            len(corpus.train), config.schedule, rank=rank, world_size=world_size, seed=config.seed
-        )
         self._batches = iter(self.sampler)
         points, steps = config.noise_points, config.schedule.steps
         self._noise_steps = frozenset(max(1, steps * (i + 1) // points) for i in range(points))
@@ -182,16 +200,11 @@ class Trainer:
         """Give the squared gradient norms of a small and of a large batch at the present weights.
 
         Both are over the same held-out sequences: the mean over all pieces of `noise_micro`, and
-        the norm of the whole; so their expectations are |G|^2 + S/batch (sheet, item 12).
+        the norm of the whole; so their expectations are |G|^2 + S/batch.
         """
         config, rows = self.config, self.corpus.validation
         generator = torch.Generator().manual_seed(config.seed)
         order = torch.randperm(len(rows), generator=generator)[: config.noise_batch].tolist()
-        if len(order) < config.noise_batch:
-            raise UsageError(
-                f"the noise batch is {config.noise_batch} sequences and only {len(rows)} are held"
-                " out"
-            )
         parameters = list(self.model.parameters())
         pieces = _pieces(order, config.noise_micro)
         whole = [torch.zeros_like(parameter) for parameter in parameters]

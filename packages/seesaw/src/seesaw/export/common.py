@@ -70,10 +70,15 @@ def python_file(name: str, plan: SeesawPlan, trainer: str, **values: object) -> 
         warmup_tokens=plan.warmup_tokens,
         start_ratio=repr(plan.start_ratio),
     )
+    sequences = (
+        f"The run takes {plan.tokens // plan.seq_len} sequences; with fewer in the data set the "
+        "rest comes from a second pass."
+    )
     batches = _template("batches").substitute(micro_batch=plan.micro_batch)
     return _template(name).substitute(
         made=f"A Seesaw plan for {trainer}, written by `seesaw export --to {name}`.",
         summary=summary(plan),
+        sequences=textwrap.fill(sequences, WIDTH),
         table=table.rstrip(),
         batches=batches.rstrip(),
         **values,
