@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from papercuts.errors import UsageError
+from seesaw.baseline import BaseSchedule
 from seesaw.check import Finding, check_plan
 from seesaw.plan import SeesawPlan
 from seesaw.planner import make_plan
@@ -123,8 +124,21 @@ def test_weight_decay_is_weaker_by_the_sum_of_lr_over_steps() -> None:
 
     assert found.value == pytest.approx(Cosine(0.1).mean(1.5) / schedule_mean, abs=2e-3)
     assert found.verdict == "undecided"
-    assert findings(made, weight_decay=0.1)["weight_decay"].verdict == "undecided"
+    kept = findings(made, weight_decay=0.1)["weight_decay"]
+    assert kept.verdict == "undecided"
+    assert kept.message.endswith(f"{0.1 / found.value:.3g} instead of 0.1 keeps it")
     assert findings(made, weight_decay=0.0)["weight_decay"].verdict == "yes"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"batch": 8, "seq_len": 64, "tokens": 5e6}, {"base": "wsd", "warmup": 0.05}]
+)
+def test_weight_decay_is_the_sum_over_every_step(options: dict[str, Any]) -> None:
+    made = plan(**options)
+    base = BaseSchedule.of(made)
+    total = sum(step.lr for step in made.walk())
+    whole = sum(base.step_at(k).lr for k in range(base.steps))
+    assert findings(made)["weight_decay"].value == pytest.approx(total / whole, rel=2e-3)
 
 
 def test_the_tokens_of_a_measured_curve_cannot_be_compared() -> None:

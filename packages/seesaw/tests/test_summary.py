@@ -107,8 +107,11 @@ def test_the_last_line_says_what_the_rows_do() -> None:
 
     assert said(plan()).startswith("stable, as aggressive as can be")
     assert said(plan(alpha=1.4142135, beta=2.0)).startswith("stable, as aggressive as can be")
-    assert said(plan(beta=1.05)) == "stable: the effective learning rate never grows"
+    assert said(plan(beta=1.05)).endswith("falls to 0.327 of its start")
+    assert said(plan(beta=1.0999)) == "stable: the effective learning rate never grows"
     assert said(plan(multiple_of=256, compensate=True)).startswith("stable, as aggressive")
+    assert said(plan(cap_batch=512)).endswith("falls to 0.203 of its start")
+    assert said(plan(cut=20.0)) == "no cut is taken: the schedule never falls that far"
     coarse = plan(multiple_of=256)
     reached = f"stable: the effective learning rate reaches {summarize(coarse).max_growth:.4g} "
     assert said(coarse).startswith(reached)
@@ -117,6 +120,14 @@ def test_the_last_line_says_what_the_rows_do() -> None:
     last = dataclasses.replace(coarse.phases[-1], lr=coarse.peak_lr)
     edited = dataclasses.replace(coarse, phases=(*coarse.phases[:-1], last))
     assert said(edited).startswith("UNSTABLE: the effective learning rate reaches 3.162 times")
+
+
+def test_what_a_person_should_notice_is_said() -> None:
+    assert "the batch stays at 256 sequences" in describe(summarize(plan(cap_batch=256)))[1]
+    assert "--cap-batch 1000 stops it" in describe(summarize(plan(), cbs=1000))[1]
+    warned = describe(summarize(plan(warmup=3000)))[2]
+    assert warned.startswith("the warmup of 3000 tokens is less than one step")
+    assert not any("warmup" in line for line in describe(summarize(plan(warmup=0))))
 
 
 @pytest.mark.parametrize("cbs", [math.nan, math.inf, -5.0, 0.0])

@@ -139,7 +139,7 @@ def _equivalence(plan: SeesawPlan) -> Finding:
     )
     message = f"with its whole batch, phase {worst} is {100 * value:.2g} % off the base schedule"
     if verdict != "yes":
-        message += ": let the learning rate make up for the rounding, or choose a larger cut"
+        message += ": plan with --compensate, or with a larger cut"
     return Finding("equivalence", verdict, value, EQUIVALENCE_FINE, message)
 
 
@@ -203,20 +203,18 @@ def _weight_decay(
     plan: SeesawPlan, weight_decay: float | None, schedule: Schedule | None
 ) -> Finding:
     """Ask what is left of decoupled weight decay, whose strength is the sum of lr over steps."""
-    total = math.fsum(phase.lr * phase.steps for phase in plan.phases)
-    base = _base_lr_sum(plan, schedule)
-    value = total / base
+    schedule = schedule_of(plan) if schedule is None else schedule
+    base_steps = plan.total_tokens / (plan.base_batch * plan.seq_len)
+    warmup_steps = plan.warmup_tokens / (plan.base_batch * plan.seq_len)
+    # Both sums below count warmup as if it were at the peak, and it is the same in both.
+    missing = plan.peak_lr * warmup_steps * (1.0 - plan.start_ratio) / 2.0
+    total = math.fsum(phase.lr * phase.steps for phase in plan.phases) - missing
+    value = total / (plan.peak_lr * base_steps * schedule.steps_fraction() - missing)
     if weight_decay == 0.0:
         return Finding("weight_decay", "yes", value, 1.0, "there is no weight decay")
-    message = (
-        f"decoupled weight decay (AdamW) multiplies the weights by {value:.3g} of the base "
-        "schedule's exponent over the run; a weight decay tuned for the base may need to grow"
-    )
+    message = f"decoupled weight decay (AdamW) does {value:.3g} of what it does in the base run: "
+    if weight_decay is None:
+        message += f"a weight decay {1.0 / value:.3g} times as large keeps it"
+    else:
+        message += f"{weight_decay / value:.3g} instead of {weight_decay:g} keeps it"
     return Finding("weight_decay", "undecided", value, 1.0, message)
-
-
-def _base_lr_sum(plan: SeesawPlan, schedule: Schedule | None) -> float:
-    """Sum the base schedule's lr over its steps; warmup, the same in both, counts as peak."""
-    schedule = schedule_of(plan) if schedule is None else schedule
-    steps = plan.total_tokens / (plan.base_batch * plan.seq_len)
-    return plan.peak_lr * steps * schedule.steps_fraction()

@@ -26,15 +26,15 @@ ROUNDING_GROWTH = math.sqrt(4.0 / 3.0)
 class Summary:
     """The figures of a plan against its base schedule.
 
-    `saving` is what the plan saves of the base schedule's steps; `staircase_saving` the same with
-    cuts of this size but batches as fine and steps as small as one likes; `continuous_saving` its
-    limit for ever smaller cuts (Lemma 1). `growth_per_cut` is sqrt(beta)/alpha (for sgd: 1/alpha),
-    the factor on the effective learning rate at each cut, `max_growth` the largest effective
-    learning rate of the rows over that of the first. `stable` is the verdict of the paper's
-    stability lemma on the factors, where `edge` is its most aggressive stable point (see
-    `stability`). `within_cbs` compares the
-    largest batch with the critical batch size, both in sequences; `cbs_token` is the token count
-    at which the plan first exceeds it.
+    `saving` is what the plan saves of the base schedule's steps; `staircase_saving` the same
+    with cuts of this size but batches as fine and steps as small as one likes;
+    `continuous_saving` its limit for ever smaller cuts (Lemma 1). `growth_per_cut` is
+    sqrt(beta)/alpha (for sgd: 1/alpha), the factor on the effective learning rate at each cut,
+    `max_growth` the largest effective learning rate of the rows over that of the first, and
+    `end_growth` that of the last row over it. `stable` is the verdict of the paper's stability
+    lemma on the factors, where `edge` is its most aggressive stable point (see `stability`).
+    `within_cbs` compares the largest batch with the critical batch size, both in sequences;
+    `cbs_token` is the token count at which the plan first exceeds it.
     """
 
     phases: int
@@ -50,6 +50,9 @@ class Summary:
     end_lr: float
     growth_per_cut: float
     max_growth: float
+    end_growth: float
+    warmup_tokens: int
+    warmup_steps: int
     stable: Stability
     cbs: float | None
     within_cbs: Verdict
@@ -95,6 +98,9 @@ def summarize(
         end_lr=plan.phases[-1].lr,
         growth_per_cut=growth_per_cut(plan),
         max_growth=max_growth(plan),
+        end_growth=effective_lrs(plan)[-1],
+        warmup_tokens=plan.warmup_tokens,
+        warmup_steps=plan.warmup_tokens // (plan.base_batch * plan.seq_len),
         stable=stability(plan.alpha, plan.beta, plan.optimizer, cuts_taken(plan)),
         cbs=cbs,
         within_cbs="undecided" if cbs is None else "yes" if over is None else "no",
@@ -189,7 +195,7 @@ def growth_text(growth: float) -> str:
 
 
 def describe(summary: Summary) -> list[str]:
-    """Say the summary in three lines for a person."""
+    """Say the summary in a few lines for a person; the last is the verdict on stability."""
     s = summary
     lines = [
         f"{s.steps_base} steps become {s.steps_plan}: {100 * s.saving:.1f} % fewer "
@@ -197,6 +203,8 @@ def describe(summary: Summary) -> list[str]:
         f"for ever smaller ones {100 * s.continuous_saving:.3f} %)"
     ]
     grows = f"the batch grows from {s.batch} to {s.end_batch} sequences"
+    if s.end_batch == s.batch:
+        grows = f"the batch stays at {s.batch} sequences"
     if s.cbs is None:
         lines.append(f"{grows}; hold that against the critical batch size (--cbs, `seesaw noise`)")
     elif s.cbs_token is None:
@@ -204,7 +212,12 @@ def describe(summary: Summary) -> list[str]:
     else:
         lines.append(
             f"{grows} and passes the critical batch size of {s.cbs:g} at token {s.cbs_token}: "
-            "from there on no batch ramp replaces the decay"
+            f"from there on it replaces the decay less and less (--cap-batch {s.cbs:.0f} stops it)"
+        )
+    if s.warmup_tokens and not s.warmup_steps:
+        lines.append(
+            f"the warmup of {s.warmup_tokens} tokens is less than one step: --warmup takes a share "
+            "below 1, or tokens"
         )
     lines.append(_stability_line(s))
     return lines
@@ -219,6 +232,10 @@ def _stability_line(s: Summary) -> str:
         if s.max_growth > ROUNDING_GROWTH * (1.0 + EDGE):
             return f"UNSTABLE: {reached}"
         return f"stable: {reached} where batches were rounded up, and grows no further"
+    if s.phases == 1:
+        return "no cut is taken: the schedule never falls that far"
+    if s.end_growth < 1.0 / ROUNDING_GROWTH:
+        return f"stable: the effective learning rate falls to {s.end_growth:.3g} of its start"
     if s.stable == "edge":
         return "stable, as aggressive as can be: the effective learning rate stays at its start"
     return "stable: the effective learning rate never grows"
