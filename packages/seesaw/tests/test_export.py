@@ -87,6 +87,9 @@ def test_python_exports_hold_the_plan(name: str, to: str) -> None:
     check_table(
         type("Module", (), module | {"plan_at": staticmethod(module["plan_at"])}), PLANS[name]
     )
+    if to != "megatron":
+        sequences = sum(phase.steps * phase.batch for phase in PLANS[name].phases)
+        assert f"takes {sequences} sequences" in text
     assert "seesaw" not in {
         line.split()[1] for line in text.splitlines() if line.startswith("from ")
     }

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from papercuts.app import App, Device, Force, Format, FormatName, Output, Plot, Seed, need
+from papercuts.errors import NegativeResult, UsageError
+from papercuts.log import get_logger
 from seesaw import options as o
 
 if TYPE_CHECKING:
@@ -154,7 +156,6 @@ def check(
     Also the batch against the devices and the critical batch size, and what is left of weight
     decay. Exits 1 where the ramp is unstable, and with --strict for every finding that is no.
     """
-    from papercuts.errors import NegativeResult
     from seesaw.check import check_plan
 
     findings = check_plan(
@@ -303,8 +304,6 @@ def reproduce(
 
     Steps and tokens of each are planned again. Exits 1 on any mismatch.
     """
-    from papercuts.errors import NegativeResult
-    from papercuts.log import get_logger
     from seesaw.published import reproduce as reproduce_runs
 
     results = reproduce_runs()
@@ -341,7 +340,6 @@ def bench(
 
 
 def _refuse_beside_a_curve(**given: float | None) -> None:
-    from papercuts.errors import UsageError
 
     for name, value in given.items():
         if value is not None:
@@ -370,7 +368,8 @@ def _read_plan(path: str | None) -> SeesawPlan:
     from papercuts.streams import default_input, read_records
     from seesaw.planfile import from_records
 
-    return from_records(read_records(default_input(path, "plan")))
+    named = default_input(path, "plan")
+    return from_records(read_records(named), named)
 
 
 def _finish_plan(
@@ -383,7 +382,6 @@ def _finish_plan(
     force: bool,
 ) -> None:
     """Write the rows, say the summary, draw the plot."""
-    from papercuts.log import get_logger
     from papercuts.streams import check_output
     from seesaw.planfile import to_rows
     from seesaw.summary import describe, summarize

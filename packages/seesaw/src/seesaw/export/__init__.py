@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from papercuts.errors import UsageError
+from papercuts.log import get_logger
 
 if TYPE_CHECKING:
     from seesaw.plan import SeesawPlan
@@ -22,5 +23,10 @@ def export_plan(plan: SeesawPlan, to: str) -> str:
     """
     if to not in FORMATS:
         raise UsageError(f"no export to {to!r} (expected one of {', '.join(FORMATS)})")
+    if plan.seq_len == 1:
+        get_logger(__name__).warning(
+            "in this plan a sequence counts as one token (convert without --seq): "
+            "lengths and tokens in the export are those of sequences"
+        )
     text: str = import_module(f"seesaw.export.{to.replace('-', '_')}").export(plan)
     return text
