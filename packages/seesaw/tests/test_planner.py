@@ -250,8 +250,8 @@ def test_factors_complete_one_another() -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"lr": 0.0}, "lr must be above 0"),
-        ({"lr": float("nan")}, "lr must be above 0"),
+        ({"lr": 0.0}, "lr must be a finite number above 0"),
+        ({"lr": float("nan")}, "lr must be a finite number above 0"),
         ({"batch": 0}, "batch must be at least 1"),
         ({"seq_len": 0}, "seq_len must be at least 1"),
         ({"gpus": 0}, "gpus must be at least 1"),

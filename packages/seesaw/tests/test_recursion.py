@@ -206,7 +206,7 @@ def test_spectra() -> None:
 
 
 def test_problems_that_are_none() -> None:
-    for options in ({"sigma": 0.0}, {"sigma": math.inf}, {"distance": -1.0}):
+    for options in ({"sigma": 0.0}, {"sigma": math.inf}, {"sigma": 1e200}, {"distance": -1.0}):
         with pytest.raises(UsageError):
             make_problem([1.0], **options)
     for eigenvalues in ([], [1.0, 0.0], [math.nan], [[1.0]]):

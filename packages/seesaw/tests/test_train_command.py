@@ -172,6 +172,22 @@ def test_two_processes_write_one_log_that_is_near_the_one_of_one(whole: Desk, de
 
 
 @pytest.mark.slow
+def test_what_stops_one_process_stops_all_with_the_same_words(desk: Desk):
+    made = make_plan(lr=1e-2, batch=4, seq_len=SEQ_LEN, tokens=TOKENS)
+    write_records(to_rows(made), str(desk.folder / "odd.jsonl"))
+    desk.log.touch()
+    for options, message in (
+        (["--plan", "odd.jsonl", "-o", "other.jsonl"], "make the plan with --multiple-of 2"),
+        (["-o", "log.jsonl"], "log.jsonl: exists already"),
+    ):
+        code, said = desk.run(*options, launcher=TORCHRUN)
+        assert code == 1  # torchrun's own
+        assert message in said
+        assert "internal error" not in said
+    assert desk.left() == ["log.jsonl", "odd.jsonl", "plan.jsonl"]
+
+
+@pytest.mark.slow
 def test_output_through_a_link_a_fifo_or_nowhere(desk: Desk):
     (desk.folder / "there").mkdir()
     (desk.folder / "link.jsonl").symlink_to("there/log.jsonl")

@@ -181,7 +181,7 @@ def plan_schedule(
     Raises UsageError for values that cannot mean a plan.
     """
     if not (math.isfinite(lr) and lr > 0.0):
-        raise UsageError(f"lr must be above 0, got {lr:g}")
+        raise UsageError(f"lr must be a finite number above 0, got {lr:g}")
     counts = {"batch": batch, "seq_len": seq_len, "multiple_of": multiple_of, "gpus": gpus}
     if micro_batch is not None:
         counts["micro_batch"] = micro_batch

@@ -30,6 +30,7 @@ from seesaw.shapes import Floats
 
 DEFAULT_DIM = 100
 _CHECK_EVERY = 1024  # steps between looks at whether the run has diverged
+_LARGEST = 1e100  # whose square is still a number
 _DIVERGED = 1e12  # times the initial risk
 
 
@@ -67,12 +68,14 @@ def make_problem(
     negative distance.
     """
     lam = np.asarray(eigenvalues, dtype=np.float64)
-    if lam.ndim != 1 or not len(lam) or not np.all(np.isfinite(lam) & (lam > 0.0)):
-        raise UsageError("eigenvalues must be finite and above 0, at least one of them")
-    if not (math.isfinite(sigma) and sigma > 0.0):
-        raise UsageError(f"sigma must be above 0, got {sigma:g}")
-    if not (math.isfinite(distance) and distance >= 0.0):
-        raise UsageError(f"distance must not be negative, got {distance:g}")
+    if lam.ndim != 1 or not len(lam) or not np.all((lam > 0.0) & (lam <= _LARGEST)):
+        raise UsageError(
+            f"eigenvalues must be above 0 and at most {_LARGEST:g}, at least one of them"
+        )
+    if not 0.0 < sigma <= _LARGEST:
+        raise UsageError(f"sigma must be above 0 and at most {_LARGEST:g}, got {sigma:g}")
+    if not 0.0 <= distance <= _LARGEST:
+        raise UsageError(f"distance must lie in [0, {_LARGEST:g}], got {distance:g}")
     return Problem(lam, np.full(len(lam), distance / len(lam)), sigma)
 
 

@@ -177,7 +177,9 @@ def _shape_of(spec: str, final: float | None, warmup: float) -> Shape:
             if not power > 0.0:
                 raise UsageError(f"the power of poly must be above 0, got {power:g}")
             return Polynomial(end, power)
-    raise UsageError(f"unknown base schedule {spec!r} (expected one of {', '.join(BASES)})")
+    raise UsageError(
+        f"unknown base schedule {spec!r} (expected one of {', '.join(BASES)}, file:CURVE)"
+    )
 
 
 def _step_shape(rest: str, warmup: float) -> Points:

@@ -43,13 +43,18 @@ class World:
     size: int = 1
 
 
+def count_processes() -> int:
+    """Count the processes that `torchrun` started with this one; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 @contextmanager
 def join_world(device: str = "cpu") -> Iterator[World]:
     """Join the process group of `torchrun` (gloo on the CPU, nccl on GPUs), and leave it again.
 
     Without `torchrun`'s environment this process is the whole world.
     """
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    size = count_processes()
     if size == 1:
         yield World()
         return
@@ -84,13 +89,16 @@ def pair_configs(
     return [replace(kinds[run], seed=seed) for seed in seeds for run in runs]
 
 
-def check_runs(configs: Sequence[TrainConfig], corpus: Corpus, world: World) -> None:
+def check_runs(configs: Sequence[TrainConfig], corpus: Corpus, world_size: int = 1) -> None:
     """Refuse, before the first step of the first run, what any of the runs would stop at.
+
+    It needs no process group, and is best called before there is one: each process then ends by
+    itself, and none while another still waits to be connected.
 
     Raises UsageError and DataError as `seesaw.trainer.make_sampler` does.
     """
     for config in configs:
-        make_sampler(config, corpus, rank=world.rank, world_size=world.size)
+        make_sampler(config, corpus, world_size=world_size)
 
 
 def train_runs(
@@ -122,7 +130,7 @@ def train_runs(
     cannot be written.
     """
     world = world or World()
-    check_runs(configs, corpus, world)
+    check_runs(configs, corpus, world.size)
     found = on_first(world, lambda: _find_position(checkpoint, configs, corpus, done))
     at, done = _agree(world, (cast("_Position", found), done))
     saved_s = time.monotonic()

@@ -78,7 +78,14 @@ def train_to(
     where that is possible.
     """
     from seesaw.model import ModelShape
-    from seesaw.train import check_runs, join_world, on_first, pair_configs, train_runs
+    from seesaw.train import (
+        check_runs,
+        count_processes,
+        join_world,
+        on_first,
+        pair_configs,
+        train_runs,
+    )
     from seesaw.trainer import TrainConfig
 
     if dtype not in DTYPES:
@@ -98,8 +105,8 @@ def train_to(
     )
     runs = ("base", "seesaw") if run == "both" else (run,)
     configs = pair_configs(config, seeds=list(seeds), runs=runs)
+    check_runs(configs, corpus, count_processes())
     with join_world(place) as world, ExitStack() as stack:
-        check_runs(configs, corpus, world)
         opened = on_first(
             world, lambda: stack.enter_context(_open_log(output, configs, corpus, resume, force))
         )
