@@ -97,7 +97,10 @@ def curve(steps: list[dict[str, Any]], tokens: int) -> dict[str, list[float]]:
     loss = np.array([r["loss"] for r in steps])
     stretch = np.minimum((seen - 1) * BINS // tokens, BINS - 1)
     total = np.bincount(stretch, weight, BINS)
-    mean = np.bincount(stretch, weight * loss, BINS) / np.maximum(total, 1e-300)
+    # A large batch may step over a stretch: that one lies on the line between its neighbours.
+    held = np.flatnonzero(total)
+    mean = np.bincount(stretch, weight * loss, BINS)[held] / total[held]
+    mean = np.interp(np.arange(BINS), held, mean)
     last = np.searchsorted(stretch, np.arange(BINS), side="right")
     return {"loss": np.round(mean, 4).tolist(), "step": last.tolist()}
 
