@@ -10,6 +10,7 @@ paying for a start each time.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -23,6 +24,7 @@ WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
 def run(app, number, call):
     """Run one command line in a fork."""
+    gc.freeze()  # a collection in the child would copy every page of the parent
     names = {"out": f"{number}.out", "err": f"{number}.err", "modules": f"{number}.modules"}
     child = os.fork()
     if child == 0:

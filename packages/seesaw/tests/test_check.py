@@ -131,14 +131,14 @@ def test_weight_decay_is_weaker_by_the_sum_of_lr_over_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"batch": 8, "seq_len": 64, "tokens": 5e6}, {"base": "wsd", "warmup": 0.05}]
+    "options", [{}, {"batch": 8, "seq_len": 64, "tokens": 1e6}, {"base": "wsd", "warmup": 0.05}]
 )
 def test_weight_decay_is_the_sum_over_every_step(options: dict[str, Any]) -> None:
-    made = plan(**options)
+    made = plan(**{"tokens": 3e8, **options})
     base = BaseSchedule.of(made)
     total = sum(step.lr for step in made.walk())
     whole = sum(base.step_at(k).lr for k in range(base.steps))
-    assert findings(made)["weight_decay"].value == pytest.approx(total / whole, rel=2e-3)
+    assert findings(made)["weight_decay"].value == pytest.approx(total / whole, rel=5e-3)
 
 
 def test_the_tokens_of_a_measured_curve_cannot_be_compared() -> None:

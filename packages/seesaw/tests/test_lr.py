@@ -35,12 +35,14 @@ def follow(optimizer: torch.optim.Optimizer, scheduler: SeesawLR, steps: int) ->
     return seen
 
 
+@pytest.mark.slow  # torch.optim takes seconds to import
 def test_every_step_has_the_plans_learning_rate_exactly():
     optimizer = optimizer_with(PLAN.peak_lr)
     seen = follow(optimizer, SeesawLR(optimizer, PLAN), PLAN.steps)
     assert [lr for (lr,) in seen] == [step.lr for step in PLAN.walk()]
 
 
+@pytest.mark.slow  # torch.optim takes seconds to import
 def test_closed_form_warmup_and_cuts():
     optimizer = optimizer_with(PLAN.peak_lr)
     seen = [lr for (lr,) in follow(optimizer, SeesawLR(optimizer, PLAN), PLAN.steps)]
@@ -53,6 +55,7 @@ def test_closed_form_warmup_and_cuts():
     assert last == pytest.approx([4e-3 * 1.1**-12], rel=1e-12)
 
 
+@pytest.mark.slow  # torch.optim takes seconds to import
 def test_groups_keep_their_ratio_to_the_peak():
     optimizer = optimizer_with(4e-3, 4e-4, 1e-2)
     for step, rates in zip(
@@ -61,12 +64,14 @@ def test_groups_keep_their_ratio_to_the_peak():
         assert rates == pytest.approx([step.lr, step.lr / 10, step.lr * 2.5], rel=1e-14)
 
 
+@pytest.mark.slow  # torch.optim takes seconds to import
 def test_learning_rate_stays_past_the_end():
     optimizer = optimizer_with(PLAN.peak_lr)
     seen = follow(optimizer, SeesawLR(optimizer, PLAN), PLAN.steps + 3)
     assert seen[-3:] == [[PLAN.phases[-1].lr]] * 3
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(stop=st.integers(0, PLAN.steps))
 def test_resume_at_any_step_is_exact(stop: int):
@@ -84,6 +89,7 @@ def test_resume_at_any_step_is_exact(stop: int):
     assert follow(second, resumed, PLAN.steps - stop) == rest
 
 
+@pytest.mark.slow  # torch.optim takes seconds to import
 def test_other_plan_or_other_groups_are_refused():
     state = SeesawLR(optimizer_with(4e-3), PLAN).state_dict()
     longer = make_plan(lr=4e-3, batch=4, seq_len=8, tokens=8000)
@@ -184,6 +190,7 @@ class Constant:
         return 16 * step
 
 
+@pytest.mark.slow
 def test_digest_of_another_kind_of_schedule_is_that_of_its_steps():
     assert schedule_digest(Constant()) == schedule_digest(Constant())
     assert schedule_digest(Constant()) != schedule_digest(Constant(peak_lr=2e-3))

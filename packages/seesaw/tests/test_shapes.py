@@ -46,7 +46,7 @@ def test_a_ratio_never_reached_is_at_infinity(shape: Shape) -> None:
     assert float(shape.first_at_or_below(max(shape.final_ratio, 1e-300))) <= 1.0
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.sampled_from(SHAPES), st.floats(0.001, 1.0))
 def test_the_inverse_is_the_first_point_at_or_below(shape: Shape, ratio: float) -> None:
     x = float(shape.first_at_or_below(ratio))
@@ -100,7 +100,7 @@ def test_points_that_are_no_decay_are_refused(
         polyline(x, y)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)), max_size=60),
     st.sampled_from([1e-3, 1e-2, 0.1]),

@@ -109,6 +109,7 @@ class App(typer.Typer):
         self._distribution = distribution or f"papercuts-{name}"
         self._cite = cite
         self._debug = False
+        self._built: Any = None  # what Typer makes of all this, until another command is added
         self.callback(invoke_without_command=True, help=help)(
             self._with_common(_root, hidden=False)
         )
@@ -122,6 +123,7 @@ class App(typer.Typer):
 
         def decorate(function: F) -> F:
             register(self._with_common(function, hidden=True))
+            self._built = None
             # `schema` was registered first, but stands last in the help.
             self.registered_commands.sort(key=lambda info: info.name == "schema")
             return function
@@ -145,11 +147,12 @@ class App(typer.Typer):
         return self._flush(code)
 
     def _invoke(self, args: Sequence[str] | None) -> int:
-        command = typer.main.get_command(self)
+        if self._built is None:
+            self._built = typer.main.get_command(self)
         arguments = list(sys.argv[1:] if args is None else args)
         # Not `command.main`: it would turn a closed pipe and Ctrl-C into endings of its own.
-        with command.make_context(self.tool, arguments) as context:
-            command.invoke(context)
+        with self._built.make_context(self.tool, arguments) as context:
+            self._built.invoke(context)
         return errors.OK
 
     def _ending(self, error: BaseException) -> int:
