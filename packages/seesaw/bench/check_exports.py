@@ -8,8 +8,8 @@
 # ]
 #
 # [tool.uv.sources]
-# papercuts = { path = "../../../shared" }
-# papercuts-seesaw = { path = ".." }
+# papercuts = { path = "../../../shared", editable = true }
+# papercuts-seesaw = { path = "..", editable = true }
 # ///
 """Feed the OLMo-core and Megatron-LM exports to those libraries' own classes.
 
