@@ -62,10 +62,10 @@ def test_readme_has_its_sections(tool):
 def test_figures_have_their_date_and_command(tool):
     text = tool.readme.read_text(encoding="utf-8")
     section = text.partition("## What was measured")[2].partition("\n## ")[0]
-    if UNWRITTEN.search(section):
-        pytest.skip("not written yet, which another test holds against it")
-    assert re.search(r"\b20\d\d-\d\d-\d\d\b", section)
-    assert re.search(rf"`(just bench )?{tool.command}\b", section)
+    # What is not written yet, another test holds against it.
+    written = not UNWRITTEN.search(section)
+    assert not written or re.search(r"\b20\d\d-\d\d-\d\d\b", section)
+    assert not written or re.search(rf"`(just bench )?{tool.command}\b", section)
 
 
 def test_install_lines_cannot_meet_a_stranger(tool):
