@@ -215,6 +215,27 @@ def test_a_curve_that_is_no_schedule(seesaw: Any, tmp_path: Path, text: str, say
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [["check"], ["simulate"], ["export", "--to", "torch"]])
+def test_every_reader_of_plans_names_what_is_wrong(
+    seesaw: Any, tmp_path: Path, command: list[str]
+) -> None:
+    _, plan, _ = seesaw("-q", "plan", *PAPER)
+    lines = plan.splitlines(keepends=True)
+    path = tmp_path / "plan.jsonl"
+    assert seesaw(*command, str(path))[0] == 66
+    for text, says in (
+        ("", f"{path}: there is no plan here"),
+        ("".join(lines[:3] + lines[4:]), f"{path}:4: phase is 4 (expected 3"),
+        ("".join(lines[:9]), f"{path}:9: the plan ends after"),
+        (plan.replace('"batch":281', '"batch":-1'), f"{path}:2: batch is -1"),
+    ):
+        path.write_text(text)
+        code, out, err = seesaw(*command, str(path))
+        assert (code, out) == (65, "")
+        assert err.startswith(f"seesaw: error: {says}")
+        assert err.count("\n") == 1
+
+
 def test_an_output_is_not_overwritten(seesaw: Any, tmp_path: Path) -> None:
     path = tmp_path / "plan.csv"
     assert seesaw("plan", *PAPER, "-o", str(path))[0] == 0

@@ -38,7 +38,7 @@ def read_inputs(plan: str, text: str, run: str = "both") -> tuple[SeesawPlan, Co
         raise UsageError(
             "--plan and --text must be files under torchrun, where every process reads"
         )
-    made = from_records(read_records(plan))
+    made = from_records(read_records(plan), plan)
     corpus = Corpus.from_bytes(read_text(text), made.seq_len, path=text)
     tokens = {"base": BaseSchedule.of(made).tokens, "seesaw": made.tokens}
     needed = tokens.get(run, max(tokens.values())) // made.seq_len
