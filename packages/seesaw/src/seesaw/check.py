@@ -194,7 +194,7 @@ def _critical_batch(plan: SeesawPlan, cbs: float | None) -> Finding:
         return Finding("critical_batch", "yes", float(largest), float(cbs), message)
     message = (
         f"the batch passes {cbs:g} at token {over.start_token} (phase {over.phase}) and reaches "
-        f"{largest}: there no batch ramp can replace the decay"
+        f"{largest}: past it the batch replaces the decay less and less"
     )
     return Finding("critical_batch", "no", float(largest), float(cbs), message)
 
