@@ -19,7 +19,8 @@ import sys
 sys.path[:0] = {search_path}
 from {module} import {attribute}
 
-sys.exit({attribute}())
+if __name__ == "__main__":  # as an installer writes it: worker processes import this file
+    sys.exit({attribute}())
 """
 
 
