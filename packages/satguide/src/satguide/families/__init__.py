@@ -1,0 +1,1 @@
+"""Families of formulas that the tool can draw by itself."""
