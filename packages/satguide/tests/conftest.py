@@ -1,6 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
+
+# Two threads spin for each other at every operation on the tiny networks of these tests.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

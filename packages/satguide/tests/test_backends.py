@@ -177,6 +177,7 @@ def test_what_a_solver_does_not_take_is_wrong_usage():
             backend(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["glucose4", pytest.param("kissat404", marks=pytest.mark.slow)])
 def test_a_solver_that_is_late_is_killed_at_the_limit(name):
     """Glucose looks at limits when it restarts, seconds later on this formula."""
@@ -318,6 +319,7 @@ def test_a_program_gets_the_formula_with_both_forms_of_guidance(tmp_path):
     assert seen.read_text() == "p cnf 2 2\n1 0\n-1 -2 0\n"
 
 
+@pytest.mark.slow
 def test_a_program_is_killed_with_all_that_it_started(tmp_path):
     body = """
 import subprocess

@@ -122,6 +122,7 @@ def test_a_weight_that_no_float_holds_is_none(tmp_path):
         prior.read(str(path))
 
 
+@pytest.mark.slow
 def test_a_prior_has_a_weight_for_each_variable():
     source = Stream.parse("gen:3sat:20")
     with pytest.raises(DataError, match="has 20 variables, the prior 7"):
@@ -137,6 +138,7 @@ class OneFormula:
     validation = None
 
 
+@pytest.mark.slow
 def test_the_network_takes_over_what_it_can_tell_from_the_structure(monkeypatch):
     monkeypatch.setattr(prior, "STEPS", 60)
     degrees = FORMULAS[2].occurrences()

@@ -61,6 +61,7 @@ def test_an_existing_file_is_kept_without_force(checkpoint, tmp_path):
     assert same(checkpoints.read(path).network, checkpoint.network)
 
 
+@pytest.mark.slow
 def test_the_state_of_an_unfinished_training_gives_its_best_network(tmp_path, checkpoint):
     shape = Shape(4, 1)
     run = Trainer(Stream("3sat", (10,)), Settings(shape=shape), Meter())

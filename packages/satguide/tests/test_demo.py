@@ -15,6 +15,7 @@ from satguide.guidance import guide
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+@pytest.mark.slow
 def test_the_demo_shows_the_means_of_the_runs(checkpoint, monkeypatch, capfd):
     rows = (("3sat", 30, 4, "variables"), ("3col", 20, 3, "vertices"))
     monkeypatch.setattr(demo, "ROWS", rows)
@@ -39,6 +40,7 @@ def test_the_demo_shows_the_means_of_the_runs(checkpoint, monkeypatch, capfd):
     assert re.fullmatch(r"The network looks at a formula for \d+\.\d ms\.", lines[-1])
 
 
+@pytest.mark.slow
 def test_the_bench_measures_every_job(small_bench):
     records = list(speed.run(3, 1))
     assert [record["job"] for record in records] == [

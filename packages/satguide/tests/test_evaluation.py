@@ -265,6 +265,7 @@ def test_solvers_of_python_sat_agree_and_count(checkpoint, some):
     )
 
 
+@pytest.mark.slow
 def test_a_solver_that_cannot_be_interrupted_is_killed_and_replaced(some):
     hard = hitag2.generate(8, 1)
     start = time.monotonic()

@@ -190,6 +190,7 @@ def records(run, count):
     return [{k: v for k, v in record.items() if not k.endswith("_s")} for record in found]
 
 
+@pytest.mark.slow
 def test_a_training_with_shared_noise_is_its_seeds_and_can_be_restored(monkeypatch):
     monkeypatch.setattr(trainer, "measure", cost_of_the_role)
     one, two, alone = (Trainer(Roles(), settings(s), Meter()) for s in (0.8, 0.8, 0.0))
@@ -205,6 +206,7 @@ def test_a_training_with_shared_noise_is_its_seeds_and_can_be_restored(monkeypat
         assert torch.equal(value, one.state()[0][name]), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clauses", [(0, []), (1, [[1]]), (3, []), (2, [[1, -2], [-1, 2]])])
 def test_a_training_on_formulas_without_anything_to_tell(monkeypatch, clauses):
     class Bare:

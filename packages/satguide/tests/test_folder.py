@@ -63,6 +63,7 @@ def test_a_folder_with_another_file_is_another_source(tmp_path):
     assert source("gen:3sat:20", 5)[1] == {}
 
 
+@pytest.mark.slow
 def test_a_run_does_not_go_on_with_another_folder(tmp_path):
     from satguide import training
     from satguide.costs import Meter

@@ -152,6 +152,7 @@ def test_formulas_with_equal_costs_do_not_touch_the_others():
     assert torch.equal(found[:, 1:], grpo.advantages(costs[:, 1:]))
 
 
+@pytest.mark.slow
 def test_with_equal_costs_the_update_is_exactly_zero(checkpoint):
     network = GuidanceNetwork(checkpoint.network.shape)
     network.load_state_dict(checkpoint.network.state_dict())

@@ -15,6 +15,7 @@ def matches(record):
     return [rules["title"] for rules in schema()["oneOf"] if validator(rules).is_valid(record)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_the_records_of_every_command(checkpoint_file, tmp_path, capfd, small_bench):
     model, path, log = str(checkpoint_file), str(tmp_path / "f.cnf"), tmp_path / "m.jsonl"

@@ -251,6 +251,7 @@ def test_limits(name, file, capfd):
         assert 50 <= int(re.search(r"(\d+) conflicts", err)[1]) < 60
 
 
+@pytest.mark.slow
 def test_the_time_limit_holds_for_a_pipe_that_stalls(tmp_path, capfd):
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
@@ -344,6 +345,7 @@ def _lives(pid):
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
 
+@pytest.mark.slow
 @needs_proc
 @pytest.mark.parametrize(
     ("number", "code", "word", "kind"),

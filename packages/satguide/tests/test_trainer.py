@@ -14,7 +14,7 @@ from satguide.graph import adjacency, batch
 from satguide.network import GuidanceNetwork, Shape
 from satguide.trainer import Settings, Trainer
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 
 VARIABLES = 8
 SETTINGS = Settings(
@@ -169,6 +169,7 @@ def test_the_same_seed_gives_the_same_training_and_another_does_not(stub):
     assert steps(other, 2) != first
 
 
+@pytest.mark.slow
 def test_costs_are_the_same_under_any_number_of_workers():
     found = []
     for jobs in (1, 2):

@@ -23,6 +23,9 @@ from satguide.network import Shape
 from satguide.trainer import Settings
 from satguide.training import Run, default_log, train
 
+# Importing torch.optim alone costs more than most fast tests of a tool together.
+pytestmark = pytest.mark.slow
+
 TINY = Settings(Shape(8, 1), formulas=3, samples=4, steps=2, minibatch=2, validation=3, average=0.5)
 METER = Meter(jobs=1)
 TIMES = {"wall_s", "solve_s", "learn_s"}

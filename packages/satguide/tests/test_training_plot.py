@@ -20,6 +20,7 @@ def log(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_the_picture_has_validation_both_baselines_and_the_samples(log, tmp_path):
     path = tmp_path / "m.svg"
     plot_training(str(log), str(path), what="decisions")
@@ -50,6 +51,7 @@ def test_a_run_that_solved_nothing_has_a_picture_too(tmp_path):
     assert "baseline unit" not in text
 
 
+@pytest.mark.slow
 def test_train_draws_at_the_end_and_looks_at_the_place_before(tmp_path, capfd):
     path, picture = tmp_path / "m.safetensors", tmp_path / "m.svg"
     small = "--width 4 --layers 1 --formulas 2 --samples 2 --steps 1 --minibatch 2 --validation 2"
