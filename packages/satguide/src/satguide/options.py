@@ -107,12 +107,18 @@ Versus = Annotated[
 Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit", metavar="N", min=1, help="Conflicts after which a guided or baseline run ends."
+        "--limit",
+        metavar="N",
+        min=1,
+        max=2**31 - 1,
+        help="Conflicts after which a guided or baseline run ends.",
     ),
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", metavar="S", min=0.001, help="Seconds after which any run ends."),
+    typer.Option(
+        "--timeout", metavar="S", min=0.001, max=1e8, help="Seconds after which any run ends."
+    ),
 ]
 Runs = Annotated[
     str | None,
@@ -137,7 +143,11 @@ Backbone = Annotated[
 ExplainTimeout = Annotated[
     float | None,
     typer.Option(
-        "--timeout", metavar="S", min=0.001, help="Seconds for the core or backbone of a formula."
+        "--timeout",
+        metavar="S",
+        min=0.001,
+        max=1e8,
+        help="Seconds for the core or backbone of a formula.",
     ),
 ]
 SolveModel = Annotated[
@@ -151,16 +161,22 @@ NoGuide = Annotated[
 ]
 SolveTimeout = Annotated[
     float | None,
-    typer.Option("--timeout", metavar="S", min=0.001, help="Seconds for it all, reading included."),
+    typer.Option(
+        "--timeout", metavar="S", min=0.001, max=1e8, help="Seconds for it all, reading included."
+    ),
 ]
 Conflicts = Annotated[
     int | None,
-    typer.Option("--conflicts", metavar="N", min=1, help="Conflicts after which to give up."),
+    typer.Option(
+        "--conflicts", metavar="N", min=1, max=2**31 - 1, help="Conflicts after which to give up."
+    ),
 ]
 Check = Annotated[
     bool, typer.Option("--check", help="Ask a second solver before saying unsatisfiable.")
 ]
-SolveSeed = Annotated[int, typer.Option("--seed", help="Seed of clasp's random choices.", min=0)]
+SolveSeed = Annotated[
+    int, typer.Option("--seed", help="Seed of clasp's random choices.", min=0, max=2**31 - 2)
+]
 Repeats = Annotated[
     int, typer.Option("--repeats", min=1, help="Times to measure; the median is reported.")
 ]

@@ -25,9 +25,9 @@ _HOMES = {
     "hitag2": "satguide.families.hitag2",
 }
 # The smallest and the largest size, and what it counts.
-_SIZES: dict[str, tuple[int, int | None, str]] = {
-    "3sat": (5, None, "variables"),
-    "3col": (2, None, "vertices"),
+_SIZES: dict[str, tuple[int, int, str]] = {
+    "3sat": (5, 100_000_000, "variables"),
+    "3col": (2, 30_000_000, "vertices"),
     "hitag2": (0, 48, "known bits"),
 }
 # Set apart, so that no formula of `satguide gen` was seen in training, whatever the two seeds.
@@ -53,9 +53,8 @@ def check_sizes(family: str, sizes: tuple[int, ...]) -> None:
         return
     low, high, what = _SIZES[family]
     for size in sizes:
-        if size < low or (high is not None and size > high):
-            span = f"at least {low}" if high is None else f"{low} to {high}"
-            raise UsageError(f"{family}: there is no size {size} (expected {span} {what})")
+        if not low <= size <= high:
+            raise UsageError(f"{family}: there is no size {size} (expected {low} to {high} {what})")
 
 
 @dataclass(frozen=True)
