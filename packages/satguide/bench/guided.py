@@ -55,7 +55,7 @@ ROWS = (
     Row("3sat", 250, 12, "variables"),
     Row("3col", 150, 100, "vertices"),
     Row("3col", 250, 150, "vertices", -8, -15),
-    Row("3col", 400, 8, "vertices", versus=()),  # the others take minutes a formula
+    Row("3col", 400, 8, "vertices", versus=()),  # minutes a formula as it is
     Row("hitag2", 26, 100, "bits known"),
     Row("hitag2", 24, 100, "bits known", -25, -40),
     Row("hitag2", 22, 40, "bits known"),

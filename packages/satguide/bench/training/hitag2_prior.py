@@ -4,7 +4,7 @@
 
 All Hitag2 formulas have the same variables in the same roles, so one table of weights can be tried
 on any of them: a weight for each of the 48 state bits, one for the bits fed back, and one for each
-kind of gate, 63 numbers. An iteration draws new formulas and antithetic pairs of tables and moves
+kind of gate, 62 numbers. An iteration draws new formulas and antithetic pairs of tables and moves
 along the decision counts, standardised within each formula. The table is the input of
 `satguide train --prior`; the network that is trained from it never sees a variable's number.
 """
