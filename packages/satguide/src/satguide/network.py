@@ -11,12 +11,13 @@ and for each variable two numbers from [not-v ; v]: rho, the logit of "try true 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from papercuts.kernels.csr import NeighbourLists
 from satguide.graph import Batch
@@ -69,21 +70,21 @@ class GuidanceNetwork(nn.Module):
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Compute (rho, mu), both [variables] fp32, for all formulas of a batch."""
-        literals = self._encoded(batch.clauses_of.indptr)
-        clauses = self._encoded(batch.literals_of.indptr)
+        literals = self._encoded(batch.clauses_of.indptr.diff())
+        clauses = self._encoded(batch.literals_of.indptr.diff())
         for message in self.rounds:
             literals, clauses = message(batch, literals, clauses)
         return self._answer(literals)
 
     @torch.no_grad()
     def infer(self, batch: Batch, *, rows: int = BLOCK) -> tuple[Tensor, Tensor]:
-        """Compute `forward` without gradient, `rows` nodes at a time.
+        """Compute `forward` without gradient, `rows` nodes at a time, up to rounding.
 
-        Beside the graph and one row of features a node, memory does not grow with the formula.
+        Beside the graph and three rows of features a literal and one a clause, memory does not grow
+        with the formula.
         """
-        width = self.shape.width
-        literals = _blockwise(self._encoded, batch.clauses_of, rows, width)
-        clauses = _blockwise(self._encoded, batch.literals_of, rows, width)
+        literals = self._encoded_by_degree(batch.clauses_of, rows)
+        clauses = self._encoded_by_degree(batch.literals_of, rows)
         for message in self.rounds:
             literals, clauses = cast("Round", message).infer(batch, literals, clauses, rows)
         rows += rows % 2
@@ -91,9 +92,21 @@ class GuidanceNetwork(nn.Module):
         rho, mu = zip(*(self._answer(literals[i : i + rows]) for i in starts), strict=True)
         return torch.cat(rho), torch.cat(mu)
 
-    def _encoded(self, starts: Tensor) -> Tensor:
-        """Encode nodes by their degrees: [nodes + 1] offsets to [nodes, width]."""
-        return cast("Tensor", self.encode(torch.log1p(starts.diff().to(torch.float32))[:, None]))
+    def _encoded(self, degrees: Tensor) -> Tensor:
+        """Encode nodes by their degrees: [nodes] to [nodes, width]."""
+        return cast("Tensor", self.encode(torch.log1p(degrees.to(torch.float32))[:, None]))
+
+    def _encoded_by_degree(self, lists: NeighbourLists, rows: int) -> Tensor:
+        """Encode all rows into [rows, width], where there are few degrees each degree once."""
+        degrees = lists.indptr.diff()
+        top = int(degrees.max()) if lists.rows else 0
+        if top < min(rows, lists.rows):
+            table = self._encoded(torch.arange(top + 1, device=lists.device))
+            return table[degrees]
+        out = torch.empty(lists.rows, self.shape.width, device=lists.device)
+        for first in range(0, lists.rows, rows):
+            out[first : first + rows] = self._encoded(degrees[first : first + rows])
+        return out
 
     @torch.no_grad()
     def whiten(self, batch: Batch, generator: torch.Generator) -> None:
@@ -160,15 +173,30 @@ class Round(nn.Module):
     def infer(
         self, batch: Batch, literals: Tensor, clauses: Tensor, rows: int
     ) -> tuple[Tensor, Tensor]:
-        """Compute `forward` in blocks of rows; the clauses are updated in place."""
+        """Compute `forward` in blocks of rows; the clauses are updated in place.
+
+        A product with [own ; heard] is the sum of two, and one with a mean is the mean of products:
+        so nothing is concatenated, and messages are multiplied at the side that has fewer nodes.
+        """
+        d = literals.shape[1]
+        weight, bias = _linear(self.clause[0])
+        said = functional.linear(literals, weight[:, d:])
         for first, lists in _blocks(batch.literals_of, rows):
-            block = slice(first, first + lists.rows)
-            clauses[block] = self._clauses(clauses[block], lists.mean(literals))
+            own = clauses[first : first + lists.rows]
+            hidden = functional.linear(own, weight[:, :d], bias).add_(lists.mean(said))
+            own.copy_(_updated(self.clause, self.clause_norm, own, hidden))
+        weight, bias = _linear(self.literal[0])
+        mine, other = weight[:, :d], weight[:, d : 2 * d]
+        # Both literals of a variable at once, each the other's negation.
+        pair = torch.cat([torch.cat([mine, other], 1), torch.cat([other, mine], 1)])
         updated = torch.empty_like(literals)
         for first, lists in _blocks(batch.clauses_of, rows):
             block = slice(first, first + lists.rows)
             own = literals[block]
-            updated[block] = self._literals(own, _negations(own), lists.mean(clauses))
+            both = functional.linear(own.reshape(-1, 2 * d), pair, torch.cat([bias, bias]))
+            heard = functional.linear(lists.mean(clauses), weight[:, 2 * d :])
+            hidden = heard.add_(both.reshape(-1, d))
+            updated[block] = _updated(self.literal, self.literal_norm, own, hidden)
         return updated, clauses
 
     def _clauses(self, clauses: Tensor, heard: Tensor) -> Tensor:
@@ -178,6 +206,18 @@ class Round(nn.Module):
     def _literals(self, literals: Tensor, negations: Tensor, heard: Tensor) -> Tensor:
         update: Tensor = self.literal(torch.cat([literals, negations, heard], 1))
         return cast("Tensor", self.literal_norm(literals + update))
+
+
+def _linear(layer: nn.Module) -> tuple[Tensor, Tensor]:
+    """Give weight and bias of a linear layer."""
+    linear = cast("nn.Linear", layer)
+    return linear.weight, linear.bias
+
+
+def _updated(update: nn.Module, norm: nn.Module, own: Tensor, hidden: Tensor) -> Tensor:
+    """Finish an update from what its first layer gave, which is overwritten."""
+    last = cast("nn.Sequential", update)[-1]
+    return cast("Tensor", norm(last(functional.silu(hidden, inplace=True)).add_(own)))
 
 
 def parameters(network: nn.Module) -> int:
@@ -193,18 +233,11 @@ def _negations(literals: Tensor) -> Tensor:
 def _blocks(lists: NeighbourLists, rows: int) -> Iterator[tuple[int, NeighbourLists]]:
     """Cut neighbour lists into pieces of an even number of rows, each with its first row."""
     rows += rows % 2
+    if lists.rows <= rows:
+        yield 0, lists
+        return
     for first in range(0, lists.rows, rows):
         indptr = lists.indptr[first : first + rows + 1]
         start, end = int(indptr[0]), int(indptr[-1])
         part = lists.indices[start:end]
         yield first, NeighbourLists(indptr - start, part, lists.sources, check=False)
-
-
-def _blockwise(
-    encode: Callable[[Tensor], Tensor], lists: NeighbourLists, rows: int, width: int
-) -> Tensor:
-    """Encode the degrees of all rows into [rows, width], block by block."""
-    out = torch.empty(lists.rows, width, device=lists.device)
-    for first, part in _blocks(lists, rows):
-        out[first : first + part.rows] = encode(part.indptr)
-    return out
