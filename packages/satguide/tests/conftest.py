@@ -25,6 +25,24 @@ def checkpoint():
 
 
 @pytest.fixture(scope="session")
+def pigeons():
+    """From holes to the formula of one pigeon more: unsatisfiable, hard for every CDCL solver."""
+    from satguide.cnf import CNF
+
+    def formula(holes):
+        place = [[a * holes + h + 1 for h in range(holes)] for a in range(holes + 1)]
+        pairs = [
+            [-place[a][h], -place[b][h]]
+            for h in range(holes)
+            for a in range(holes + 1)
+            for b in range(a)
+        ]
+        return CNF.from_clauses((holes + 1) * holes, [*place, *pairs])
+
+    return formula
+
+
+@pytest.fixture(scope="session")
 def checkpoint_file(checkpoint, tmp_path_factory) -> Path:
     from satguide.checkpoint import write
 

@@ -26,18 +26,6 @@ def inverted(guidance):
     return Guidance((1 / guidance.weights).astype(np.float32), guidance.polarity)
 
 
-def pigeons(holes):
-    """One pigeon more than holes: unsatisfiable, and hard for every CDCL solver."""
-    place = np.arange(1, (holes + 1) * holes + 1).reshape(holes + 1, holes).tolist()
-    pairs = [
-        [-place[a][h], -place[b][h]]
-        for h in range(holes)
-        for a in range(holes + 1)
-        for b in range(a)
-    ]
-    return CNF.from_clauses((holes + 1) * holes, [*place, *pairs])
-
-
 # The text that clasp reads
 
 
@@ -150,7 +138,7 @@ def test_the_verdict_is_open_exactly_when_the_limit_of_conflicts_is_reached(seed
     assert clasp.solve(prepared, None, conflicts=whole.conflicts + 1).satisfiable is not None
 
 
-def test_a_time_limit_ends_a_run_and_changes_no_other():
+def test_a_time_limit_ends_a_run_and_changes_no_other(pigeons):
     hard = clasp.solve(clasp.prepare(pigeons(11)), None, timeout_s=0.1)
     assert (hard.satisfiable, hard.model) == (None, None)
     assert hard.conflicts > 0

@@ -137,6 +137,11 @@ def test_what_makes_no_sense_is_wrong_usage(argv, capfd):
     assert said.err.startswith("satguide: error: ")
 
 
+def test_an_unknown_family_is_said_before_its_size_is_asked_for(capfd):
+    assert app.run(["gen", "4sat"]) == 2
+    assert "no family is called '4sat' (there is 3sat," in capfd.readouterr().err
+
+
 def test_a_folder_gets_one_file_a_formula_and_is_not_written_twice(tmp_path, capfd):
     folder = tmp_path / "new" / "folder"
     argv = ["gen", "3sat", "--size", "9,10", "--count", "5", "-o", str(folder)]

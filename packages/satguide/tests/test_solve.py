@@ -23,18 +23,6 @@ CLINGO = f"{sys.executable} -m clingo --mode=clasp --stats"
 DOMAIN = f"{CLINGO} --heuristic=Domain --parse-ext"
 
 
-def pigeons(holes):
-    """One pigeon more than holes: unsatisfiable, and hard for every CDCL solver."""
-    place = np.arange(1, (holes + 1) * holes + 1).reshape(holes + 1, holes).tolist()
-    pairs = [
-        [-place[a][h], -place[b][h]]
-        for h in range(holes)
-        for a in range(holes + 1)
-        for b in range(a)
-    ]
-    return CNF.from_clauses((holes + 1) * holes, [*place, *pairs])
-
-
 @pytest.fixture
 def file(tmp_path):
     """Write a formula and give its path."""
@@ -225,7 +213,7 @@ def test_check_contradicts_a_wrong_unsatisfiable(file, program, capfd):
 
 
 @pytest.mark.slow
-def test_a_check_keeps_to_the_time_limit_too(file, program, capfd):
+def test_a_check_keeps_to_the_time_limit_too(file, program, capfd, pigeons):
     sure = program("print('s UNSATISFIABLE')")
     start = time.monotonic()
     words = ["--backend", sure, "--check", "--timeout", "1"]
@@ -238,7 +226,7 @@ def test_a_check_keeps_to_the_time_limit_too(file, program, capfd):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["clasp", "glucose42", "kissat404"])
-def test_limits(name, file, capfd):
+def test_limits(name, file, capfd, pigeons):
     path = file(pigeons(11))
     start = time.monotonic()
     assert app.run(["solve", "--no-guide", path, "--backend", name, "--timeout", "0.6"]) == 0
@@ -356,7 +344,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ne
         pytest.param(signal.SIGINT, 130, "interrupted", "exec", marks=pytest.mark.slow),
     ],
 )
-def test_signals_leave_unknown_and_no_process(number, code, word, kind, file, program):
+def test_signals_leave_unknown_and_no_process(number, code, word, kind, file, program, pigeons):
     words = [] if kind == "clasp" else ["--backend", program("time.sleep(60)")]
     process, below = start(file(pigeons(11)), *words)
     assert len(below) == 2  # the guard and the solver
@@ -369,7 +357,7 @@ def test_signals_leave_unknown_and_no_process(number, code, word, kind, file, pr
 @pytest.mark.slow
 @needs_proc
 @pytest.mark.parametrize("kind", ["clasp", "exec"])
-def test_nothing_survives_when_the_command_is_killed(kind, file, program):
+def test_nothing_survives_when_the_command_is_killed(kind, file, program, pigeons):
     words = [] if kind == "clasp" else ["--backend", program("time.sleep(60)")]
     process, below = start(file(pigeons(11)), *words)
     process.kill()
@@ -381,7 +369,7 @@ def test_nothing_survives_when_the_command_is_killed(kind, file, program):
 @pytest.mark.slow
 @needs_proc
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, 0), (signal.SIGSEGV, 70)])
-def test_a_worker_that_dies(number, code, file):
+def test_a_worker_that_dies(number, code, file, pigeons):
     process, below = start(file(pigeons(11)))
     for pid in below:
         if "satguide.worker" in Path(f"/proc/{pid}/cmdline").read_text():

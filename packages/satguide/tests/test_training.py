@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from papercuts.errors import DataError, OutputError, UsageError
+from papercuts.errors import DataError, InputError, OutputError, UsageError
 from satguide import checkpoint as checkpoints
 from satguide import clasp, training
 from satguide.checkpoint import read
@@ -96,7 +96,7 @@ def test_a_run_that_was_cut_short_reaches_the_same_numbers(whole, tmp_path):
 
 def test_an_unfinished_run_is_neither_lost_nor_mixed_with_another(tmp_path):
     run = run_to(tmp_path, "m.safetensors")
-    with pytest.raises(OutputError, match="no unfinished run"):
+    with pytest.raises(InputError, match="no unfinished run"):
         train("gen:3sat:12", TINY, METER, run_to(tmp_path, "m.safetensors", resume=True))
     with pytest.raises(StoppedError):
         train("gen:3sat:12", TINY, METER, run, watch=stop_at(1))
@@ -121,8 +121,9 @@ def test_outputs_are_checked_before_anything_is_computed(tmp_path):
     with pytest.raises(OutputError, match="--force"):
         train("gen:3sat:12", TINY, METER, run_to(tmp_path, "m.safetensors"))
     assert (tmp_path / "m.safetensors").read_text() == "mine"
-    with pytest.raises(UsageError, match="FILE"):
-        train("gen:3sat:12", TINY, METER, Run("-", "log.jsonl"))
+    for run in (Run("-", "log.jsonl"), Run("m.safetensors", "-")):
+        with pytest.raises(UsageError, match="needs files"):
+            train("gen:3sat:12", TINY, METER, run)
 
 
 @pytest.mark.parametrize("suffix", ["safetensors.lock", "jsonl"])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from papercuts.log import get_logger
 from satguide import policy
 from satguide.backends import Guidance
 from satguide.checkpoint import Checkpoint
@@ -64,3 +65,10 @@ def outside(checkpoint: Checkpoint, cnf: CNF) -> str | None:
                 words = name.replace("_", " ")
                 return f"{found[name]:.3g} {words}, in training {low:.3g} to {high:.3g}"
     return None
+
+
+def warn_outside(checkpoint: Checkpoint, cnf: CNF, path: str) -> None:
+    """Warn where the formula read from `path` lies outside the training range."""
+    if unlike := outside(checkpoint, cnf):
+        name = "stdin" if path == "-" else path
+        get_logger(__name__).warning("%s is unlike the formulas of training: %s", name, unlike)

@@ -156,14 +156,12 @@ def _read(
     if model is None:
         return dimacs.load(path, strict=settings.strict), None, "persistent"
     from papercuts.hardware import pick_device
-    from satguide.guidance import guide, outside
+    from satguide.guidance import guide, warn_outside
     from satguide.models import load as load_model
 
     checkpoint, device = load_model(model), pick_device(settings.device)
     cnf = dimacs.load(path, strict=settings.strict)
-    if unlike := outside(checkpoint, cnf):
-        name = "stdin" if path == "-" else path
-        logger.warning("%s is unlike the formulas of training: %s", name, unlike)
+    warn_outside(checkpoint, cnf, path)
     start = time.perf_counter()
     guidance = guide(checkpoint, cnf, device=device)
     logger.info("network: %.3f s on %s", time.perf_counter() - start, device)

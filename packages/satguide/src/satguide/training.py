@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from safetensors.torch import save
 
-from papercuts.errors import DataError, OutputError, UsageError
+from papercuts.errors import DataError, InputError, OutputError, UsageError
 from papercuts.files import check_output, create, open_output, reason
 from papercuts.jsontext import dumps
 from papercuts.log import get_logger
@@ -237,8 +237,8 @@ def _measured_by(meter: Meter) -> dict[str, Any]:
 
 def _check_start(run: Run, meter: Meter) -> None:
     """Raise for what no run can do, whatever is in the folder."""
-    if run.output == "-":
-        raise UsageError("training needs --output FILE: a checkpoint is no text")
+    if "-" in (run.output, run.log):
+        raise UsageError("training needs files for --output and --log: both are read again")
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise UsageError("training is one process (with --jobs workers), not for torchrun")
     hooks = backend(meter.backend).hooks
@@ -257,7 +257,7 @@ def _check_places(run: Run) -> None:
         check_plot(run.plot, force=run.force)
     if run.resume:
         if not run.part.exists():
-            raise OutputError(f"{run.part}: there is no unfinished run to resume")
+            raise InputError(f"{run.part}: there is no unfinished run to resume")
         check_output(run.output, force=run.force)
         return
     check_output(run.output, force=run.force)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from papercuts.log import get_logger
 from papercuts.streams import open_output, output_format, write_records
 from satguide import dimacs
 from satguide.backends import Guidance, Polarity
@@ -28,8 +27,6 @@ Form = Literal["json", "csv", "cnf-weight", "clasp"]
 SMALLEST = 1e-4  # what four decimals can hold: 0.0000 would lose the sign, which is the polarity
 _BLOCK = 1 << 15  # variables written at once
 
-logger = get_logger(__name__)
-
 
 def look(
     model: str, path: str, *, strict: bool = False, device: str = "auto"
@@ -41,13 +38,11 @@ def look(
     """
     cnf = dimacs.load(path, strict=strict)  # what is wrong with it need not wait for torch
     from papercuts.hardware import pick_device
-    from satguide.guidance import guide, outside
+    from satguide.guidance import guide, warn_outside
     from satguide.models import load
 
     checkpoint, where = load(model), pick_device(device)
-    if unlike := outside(checkpoint, cnf):
-        name = "stdin" if path == "-" else path
-        logger.warning("%s is unlike the formulas of training: %s", name, unlike)
+    warn_outside(checkpoint, cnf, path)
     return checkpoint, cnf, guide(checkpoint, cnf, device=where)
 
 

@@ -42,6 +42,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.sizes == () and not self.family.startswith(cnfgen.PREFIX):
+            generator(self.family)  # an unknown family is the first thing to say
             raise UsageError(f"{self.family}: name at least one --size")
         if self.sizes or cnfgen.sized(self.family):
             check_sizes(self.family, self.sizes)
