@@ -335,7 +335,7 @@ def test_forcing_what_cannot_run(registry, monkeypatch):
 
 
 def test_unknown_words(registry, monkeypatch):
-    with pytest.raises(LookupError, match=r"no kernel is called 'prob' \(there is csr_mean, plain"):
+    with pytest.raises(LookupError, match=r"no kernel is called 'prob' \(there is csr_mean, dq_"):
         registry.get("prob")
     with pytest.raises(UsageError, match="the argument backend is 'cuda'"):
         registry.choose("probe", backend="cuda")
@@ -359,7 +359,7 @@ def test_registering_twice(registry):
     for wrong in ("os.path", "os.path:", ":join"):
         with pytest.raises(ValueError, match="is not MODULE:FUNCTION"):
             registry.register("wrong", reference=wrong)
-    assert registry.names() == ["csr_mean", "lazy", "plain", "probe"]
+    assert registry.names() == ["csr_mean", "dq_accumulate", "lazy", "plain", "probe"]
 
 
 def test_implementations_are_imported_upon_first_use(tmp_path):

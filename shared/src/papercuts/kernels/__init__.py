@@ -13,7 +13,8 @@ Every kernel has a reference; a Triton version has the same signature, the same 
 rounding, the same values. PAPERCUTS_KERNELS=reference|triton (or the argument `backend`) forces
 one; with TRITON_INTERPRET=1 the Triton version runs on the CPU too, slowly, for tests.
 
-Kernels that ship here: `csr_mean` (see `papercuts.kernels.csr`).
+Kernels that ship here: `csr_mean` (see `papercuts.kernels.csr`) and `dq_accumulate` (see
+`papercuts.kernels.dq`).
 """
 
 from __future__ import annotations
@@ -143,4 +144,9 @@ register(
     "csr_mean",
     reference="papercuts.kernels.csr:mean_reference",
     triton="papercuts.kernels.csr_triton:mean_triton",
+)
+register(
+    "dq_accumulate",
+    reference="papercuts.kernels.dq:accumulate_reference",
+    triton="papercuts.kernels.dq_triton:accumulate_triton",
 )
