@@ -182,3 +182,26 @@ def test_a_learned_graph_without_circles_may_hide_confounding(
     assert record["verdict"] == "undecided"
     assert app.run([*ask, "--as-pag", "--full"]) == 2
     assert "--full is for a graph that is known" in capsys.readouterr().err
+
+
+def test_the_range_over_the_graphs_of_a_learned_class(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """x o-> y is x <-> y, whose effect is P(y), or x -> y, which may hide confounding."""
+    graph, data = tmp_path / "p.edges", tmp_path / "d.csv"
+    graph.write_text("x o-> y\n")
+    rows = [(0, 0)] * 30 + [(0, 1)] * 10 + [(1, 0)] * 12 + [(1, 1)] * 48
+    data.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in rows))
+    ask = ["estimate", str(graph), str(data), "--tiers", "x,y", "--outcome", "y=1"]
+    ask += ["--do", "x=1", "--versus", "x=0"]
+    assert app.run(ask) == 1
+    assert capsys.readouterr().out == ""
+    assert app.run([*ask, "--enumerate", "10"]) == 0
+    said = capsys.readouterr()
+    (record,) = [json.loads(line) for line in said.out.splitlines()]
+    assert matches(record, "estimate")
+    assert (record["verdict"], record["members"]) == ("undecided", 1)
+    assert record["formula"] == "P(y)"
+    assert record["estimate"] == pytest.approx(58 / 100)
+    assert record["difference"] == 0
+    assert "y=1: the difference is 0 to 0 over the graphs that identify it" in said.err

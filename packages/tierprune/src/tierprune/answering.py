@@ -36,6 +36,7 @@ class Answered:
     estimand: Estimand | None
     hedge: Hedge | None
     said: tuple[str, ...]
+    formulas: tuple[tuple[Estimand, int], ...] = ()  # of members of a learned class, see `learned`
 
     @property
     def verdict(self) -> str:
@@ -90,7 +91,7 @@ def answer(
         said = learned.notes
         if file.learned and not file.has_circles():
             said = ("read as learned: only what holds in every graph of its class counts", *said)
-        return Answered(query, record, learned.estimand, None, said)
+        return Answered(query, record, learned.estimand, None, said, learned.formulas)
     if enumerate_ is not None:
         raise UsageError(
             "--enumerate is for a learned graph: this one has no circles or mark (--as-pag)"
@@ -206,6 +207,7 @@ def estimate_file(
     given: Sequence[str] | None,
     versus: Sequence[str] | None,
     as_pag: bool,
+    enumerate_: int | None,
     bootstrap: int,
     smooth: float,
     seed: int,
@@ -213,7 +215,9 @@ def estimate_file(
 ) -> tuple[Answered, list[dict[str, Any]]]:
     """Estimate a query from a CSV file; give the answer used and a record for each outcome.
 
-    Raises `NegativeResult` for a query that is not identified, and as `read_table` and `estimate`.
+    Where only members of a learned class identify it (`enumerate_`), each of their formulas has a
+    record for each outcome. Raises `NegativeResult` for a query that is not identified, and as
+    `read_table` and `estimate`.
     """
     known = known_names(file, tiers)
     wanted = {
@@ -226,9 +230,9 @@ def estimate_file(
         query = Query(tuple(wanted["do"]), tuple(wanted["outcome"]), tuple(wanted["given"]))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    found = answer(file, tiers, query, as_pag=as_pag, seed=seed)
-    estimand = found.estimand
-    if estimand is None:
+    found = answer(file, tiers, query, as_pag=as_pag, enumerate_=enumerate_, seed=seed)
+    formulas = found.formulas if found.estimand is None else ((found.estimand, None),)
+    if not formulas:
         words = "not identifiable" if found.verdict == "no" else "not identified by this graph"
         hedge = "" if found.hedge is None else f" (hedge: {listed(found.hedge.larger)})"
         raise NegativeResult(f"{query} is {words}{hedge}; `tierprune id` says more")
@@ -236,33 +240,38 @@ def estimate_file(
         words = f"no directed path leads from {listed(query.treatment)} to {listed(query.outcome)}"
         note = f"{words} in the graph: setting it changes nothing, whatever the data say"
         found = replace(found, said=(*found.said, note))
-    columns = list(dict.fromkeys((*query.names, *estimand.variables)))
-    table = read_table(data, missing=missing, columns=columns)
+    variables = (name for estimand, _ in formulas for name in estimand.variables)
+    table = read_table(
+        data, missing=missing, columns=list(dict.fromkeys((*query.names, *variables)))
+    )
     counts = Counts(table.coded(), source=table.source)
-    try:
-        results = estimate(
-            estimand,
-            counts,
-            do=_valued(wanted["do"]),
-            outcome=wanted["outcome"],
-            given=_valued(wanted["given"]),
-            versus=None if other is None else _valued(other),
-            bootstrap=bootstrap,
-            smooth=smooth,
-            seed=seed,
-        )
-    except MemoryError:
-        raise DataError("the formula needs more memory than there is", path=data) from None
     shared = {
         "rows": table.rows,
         "dropped_rows": table.dropped,
         "bootstrap": bootstrap,
         "smooth": smooth,
         "seed": seed,
-        "formula": _short(estimand),
     }
-    start = {"query": str(query), "verdict": "yes"}
-    return found, [{**start, **result.to_dict(), **shared} for result in results]
+    records = []
+    for estimand, members in formulas:
+        try:
+            results = estimate(
+                estimand,
+                counts,
+                do=_valued(wanted["do"]),
+                outcome=wanted["outcome"],
+                given=_valued(wanted["given"]),
+                versus=None if other is None else _valued(other),
+                bootstrap=bootstrap,
+                smooth=smooth,
+                seed=seed,
+            )
+        except MemoryError:
+            raise DataError("the formula needs more memory than there is", path=data) from None
+        start = {"query": str(query), "verdict": found.verdict}
+        end = {"members": members, "formula": _short(estimand)}
+        records += [{**start, **result.to_dict(), **shared, **end} for result in results]
+    return found, records
 
 
 def _reaches(graph: ADMG, query: Query) -> bool:
@@ -288,6 +297,17 @@ def describe_records(records: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"thinnest cell under {' and '.join(settings)}: {rows}"
     sides = [side for record in records for side in (record, record.get("versus")) if side]
     lost, drawn = max(side["undefined_resamples"] for side in sides), first["bootstrap"]
+    if first.get("members") is not None:
+        key = "difference" if "difference" in first else "estimate"
+        several: dict[str, list[float]] = {}
+        for record in records:
+            words = ", ".join(f"{name}={value}" for name, value in record["outcome"].items())
+            several.setdefault(words, []).append(record[key])
+        for words, values in several.items():
+            yield (
+                f"{words}: the {key} is {min(values):.3g} to {max(values):.3g} over the graphs "
+                "that identify it; in the others it may be anything"
+            )
     if lost:
         yield f"{lost} of {drawn} resamples left out: an empty cell"
     # A difference loses what either side does, so that it may lack an interval that both have.

@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import io
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -70,7 +71,8 @@ class Answer:
     """The answer for a learned graph.
 
     `verdict` is `yes` with an `estimand` that holds in every graph of the class, `no` where every
-    member was read and refuted, else `undecided`. `notes` are for people.
+    member was read and refuted, else `undecided`. `formulas` are those of the members that were
+    read, each with the number of members in which it holds. `notes` are for people.
     """
 
     query: Query
@@ -80,6 +82,7 @@ class Answer:
     estimand: Estimand | None
     members: Counts | None
     notes: tuple[str, ...]
+    formulas: tuple[tuple[Estimand, int], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Give the record, without the estimand (whose form is the caller's)."""
@@ -218,6 +221,8 @@ def answer(
     listed = list_members(pag, used, band, limit=enumerate_, seed=seed)
     read = [_in_member(ends, band, used, query) for ends in listed.graphs]
     estimands = {str(est): est for _, est in read if est is not None}
+    holds = Counter(str(est) for _, est in read if est is not None)
+    formulas = tuple((est, holds[text]) for text, est in estimands.items())
     tally = {kind: sum(status == kind for status, _ in read) for kind in get_args(Status)}
     counts = Counts(len(read), listed.total, listed.complete, **tally, formulas=len(estimands))
     notes += _notes(counts)
@@ -227,7 +232,7 @@ def answer(
     refuted = counts.complete and counts.read > 0 and counts.not_identified == counts.read
     verdict: Literal["no", "undecided"] = "no" if refuted else "undecided"
     by_ = "members" if refuted else "nothing"
-    return Answer(query, verdict, by_, found, None, counts, tuple(notes))  # type: ignore[arg-type]
+    return Answer(query, verdict, by_, found, None, counts, tuple(notes), formulas)  # type: ignore[arg-type]
 
 
 def formula(names: tuple[str, ...], query: Query, found: Adjustment) -> Estimand:

@@ -205,7 +205,7 @@ def _estimate() -> dict[str, Any]:
         "tierprune estimate: one combination of outcome values",
         {
             "query": _TEXT,
-            "verdict": {"enum": ["yes"]},
+            "verdict": {"enum": ["yes", "undecided"]},
             **side,
             **difference,
             "rows": _WHOLE,
@@ -213,6 +213,11 @@ def _estimate() -> dict[str, Any]:
             "bootstrap": _WHOLE,
             "smooth": _REAL,
             "seed": _WHOLE,
+            "members": {
+                "type": ["integer", "null"],
+                "description": "graphs of a learned class that have this formula (--enumerate); "
+                "null: it holds in all",
+            },
             "formula": _TEXT_OR_NULL,
         },
         optional=tuple(difference),
