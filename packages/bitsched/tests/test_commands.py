@@ -55,7 +55,10 @@ def test_auto_says_what_it_took_and_what_the_others_take(bitsched: Any) -> None:
     code, out, err = bitsched("plan", "--n", "8", "--mask", "causal", "--heads", "4")
     assert code == 0
     assert len(out.splitlines()) == 8
-    found = re.search(r"auto took sym; makespans: asc (\d+), desc (\d+), spt (\d+), sym 108, ", err)
+    found = re.search(
+        r"each at its best --assign: asc (\d+), desc (\d+), spt (\d+), sym 108, ",
+        err,
+    )
     assert found is not None
     assert min(map(int, found.groups())) > 108
 
@@ -186,3 +189,82 @@ def test_block_masks_go_through_a_pipe(bitsched: Any, tmp_path: Path) -> None:
     code, out, _ = bitsched("check", stdin=plan)
     assert code == 0
     assert rows(out)[0]["message"] == "all 24 tiles are there once"
+
+
+def test_a_plan_that_is_not_proved_is_written_and_says_its_bound(bitsched: Any) -> None:
+    pytest.importorskip("ortools")
+    argv = [
+        "--n",
+        "40",
+        "--heads",
+        "5",
+        "--sms",
+        "7",
+        "--mask",
+        "causal",
+        "--schedule",
+        "exact",
+        "--time-limit",
+        "0.2",
+    ]
+    code, out, err = bitsched("plan", *argv)
+    assert code == 1
+    assert len(out.splitlines()) == 7
+    # The work of 5 x 40 x 41 / 2 tiles of 6 on 7 SMs.
+    bound = rows(out)[0]["bitsched"]["bound"]
+    assert bound >= 5 * 820 * 6 / 7
+    assert "not proved: " in err
+    assert f"at least {bound:g}" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": "2"}, "describes no shape"),
+        ({"n_kv": 9}, "describes no shape"),
+        ({"kv_heads": 3}, "describes no shape"),
+    ],
+)
+def test_a_damaged_provenance_is_bad_data(
+    bitsched: Any, change: dict[str, Any], message: str
+) -> None:
+    lines = rows(planned(bitsched, "--mask causal --n 4 --heads 2 --schedule asc"))
+    for line in lines:
+        line["bitsched"] |= change
+    code, out, err = bitsched("check", stdin="".join(json.dumps(line) + "\n" for line in lines))
+    assert (code, out) == (65, "")
+    assert message in err
+
+
+def test_lines_of_two_plans_are_not_one(bitsched: Any) -> None:
+    lines = rows(planned(bitsched, "--mask causal --n 4 --heads 2 --schedule asc"))
+    lines[2]["bitsched"]["schedule"] = "desc"
+    code, _, err = bitsched("sim", stdin="".join(json.dumps(line) + "\n" for line in lines))
+    assert code == 65
+    assert "stdin:3: " in err
+
+
+def test_a_plan_that_waits_for_ever_is_not_exported(bitsched: Any) -> None:
+    stuck = '{"processor":0,"tasks":[[0,0,0,1],[0,1,0,0]]}\n'
+    code, out, err = bitsched("export", stdin=stuck)
+    assert (code, out) == (1, "")
+    assert "a kernel would wait for ever" in err
+    free = planned(bitsched, "--n 4 --schedule atomic")
+    code, out, err = bitsched("export", stdin=free)
+    assert code == 0
+    assert "no order of the sums is fixed" in err
+
+
+def test_a_task_cannot_wait_for_its_own_sum(bitsched: Any) -> None:
+    own = '{"id":"a","duration":1,"reduce":1,"into":"C","after":["C"]}\n'
+    code, _, err = bitsched("graph", "-", "--processors", "2", stdin=own)
+    assert code == 65
+    assert "waits for the sum 'C' that it adds to" in err
+
+
+@pytest.mark.parametrize(
+    "words", ["--schedule list --assign waves", "--schedule atomic --reverse-sums", "--sms 9999999"]
+)
+def test_words_that_would_do_nothing_are_wrong_usage(bitsched: Any, words: str) -> None:
+    code, out, _ = bitsched("plan", "--n", "4", *words.split())
+    assert (code, out) == (2, "")

@@ -211,6 +211,7 @@ def test_what_the_formula_does_not_depend_on_is_held_at_its_commonest_value() ->
     assert found.estimate == pytest.approx(model.effect(query, {"X": 1, "Y": 1}), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_many_variables_cost_what_their_rows_cost() -> None:
     rng = np.random.default_rng(6)
     covariates = [f"W{i}" for i in range(70)]

@@ -260,6 +260,7 @@ def staircase(steps: int) -> tuple[ADMG, Query]:
     return graph, Query(("x", *names[1::2]), ("y",))
 
 
+@pytest.mark.slow
 def test_a_deep_recursion_is_no_recursion_here() -> None:
     graph, query = staircase(1200)
     found = identify(graph, query)

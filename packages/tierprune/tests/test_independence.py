@@ -45,6 +45,7 @@ def questions(seed: int, size: int, count: int = 40) -> NDArray[np.int64]:
     return np.array([rng.permutation(SIZE)[: size + 2] for _ in range(count)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gsq", "chisq", "fisherz"])
 @pytest.mark.parametrize("rows", [60, 2000])
 def test_p_values_are_those_of_causal_learn(name: Any, rows: int) -> None:

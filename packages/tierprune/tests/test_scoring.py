@@ -52,6 +52,7 @@ def test_the_true_pag_has_the_marks_that_all_members_share():
         assert true_pag(group[0], tiers, Band(last, last, "3.2")) == pag
 
 
+@pytest.mark.slow
 def test_the_true_pag_is_what_discovery_finds_with_unlimited_data():
     rng = np.random.default_rng(7)
     for _ in range(6):

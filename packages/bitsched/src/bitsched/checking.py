@@ -59,10 +59,15 @@ def faults(plan: Plan, findings: list[Finding], *, strict: bool = False) -> list
     """Give the findings that condemn a plan.
 
     A broken lemma costs time only, so it counts where the plan says that it is `conflict_free`,
-    or with `strict`.
+    or with `strict`; so do tiles that nobody can check, as the plan carries no shape.
     """
     lemma = strict or bool(plan.about.get("conflict_free"))
-    return [f for f in findings if f.verdict == "no" and (f.name != "lemma" or lemma)]
+    return [
+        f
+        for f in findings
+        if (f.verdict == "no" and (f.name != "lemma" or lemma))
+        or (strict and f.name == "tiles" and f.verdict == "undecided")
+    ]
 
 
 def meeting(plan: Plan) -> Longs:

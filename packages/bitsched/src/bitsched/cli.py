@@ -71,6 +71,8 @@ def plan(
     for note in notes(made):
         get_logger(__name__).info(note)
     write_plan(made, output, force=force)
+    if made.about.get("proved") is False:
+        raise NegativeResult(f"not proved to be the optimum within {time_limit:g} s")
 
 
 @app.command()
@@ -242,12 +244,15 @@ def export(
     force: Force = False,
 ) -> None:
     """Write a plan as tables that a kernel includes or loads."""
-    from bitsched.exporting import export_plan, loading_line
+    from bitsched.exporting import export_plan, loading_line, warnings
     from bitsched.planfile import read_plan
     from papercuts.streams import check_output, default_input, open_output
 
     check_output(output, force=force)
-    data = export_plan(read_plan(default_input(plan, "plan")), form)
+    read = read_plan(default_input(plan, "plan"))
+    for warning in warnings(read):
+        get_logger(__name__).warning(warning)
+    data = export_plan(read, form)
     with open_output(output, force=force) as out:
         out.write(data)
     get_logger(__name__).info(f"to load it: {loading_line(form, output)}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitsched.checking import check, faults
 from bitsched.masks import MOST_TASKS
 from bitsched.plan import Plan
 from bitsched.taskgraph import chains
-from papercuts.errors import DataError
+from papercuts.errors import DataError, NegativeResult
 
 Form = Literal["c-header", "torch", "json"]
 
@@ -62,6 +64,21 @@ def tables(plan: Plan) -> dict[str, NDArray[np.int32]]:
         "shares": shares,
     }
     return {name: np.ascontiguousarray(table, dtype=np.int32) for name, table in made.items()}
+
+
+def warnings(plan: Plan) -> Iterator[str]:
+    """Say what a kernel that follows the tables must know: no fixed order, tiles that are amiss.
+
+    Raises `NegativeResult` for a plan under which a kernel would wait for ever.
+    """
+    if not plan.ordered:
+        yield "no order of the sums is fixed (rank -1): the bits may change from run to run"
+    for fault in faults(plan, check(plan)):
+        if fault.name == "order" and not plan.ordered:
+            continue  # said above
+        if fault.name in ("order", "deadlock"):
+            raise NegativeResult(f"not exported, a kernel would wait for ever: {fault.message}")
+        yield f"{fault.name}: {fault.message}"
 
 
 def export_plan(plan: Plan, form: Form) -> bytes:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
 
+MOST_PROCESSORS = 2**20
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitsched.masks import shape_of
 from bitsched.plan import Plan
 from papercuts.errors import DataError
 from papercuts.streams import Record, dumps, open_output, read_records
@@ -25,7 +26,8 @@ def read_plan(path: str | Path) -> Plan:
 
     The lines may come in any order. Raises `InputError` when the file cannot be read and
     `DataError`, with the line, for one that is no processor's: a wrong key, a number that is
-    negative, not whole or over 2**20 - 1, a processor that comes twice, one that is missing.
+    negative, not whole or over 2**20 - 1, a processor that comes twice, one that is missing, a
+    provenance that describes no shape or differs from line to line.
     """
     found: dict[int, tuple[NDArray[np.int32], Record]] = {}
     for record in read_records(path, format="json"):
@@ -46,11 +48,19 @@ def read_plan(path: str | Path) -> Plan:
                 f"processor {number} is missing", path=path, line=last,
                 expected=f"processors 0 to {max(found)}, each on one line",
             )  # fmt: skip
+    about = _about(found[0][1])
+    if "mask" in about and shape_of(about) is None:
+        raise found[0][1].error("'bitsched' describes no shape", "what `bitsched plan` wrote there")
+    for number in range(1, len(found)):
+        if _about(found[number][1]) != {k: v for k, v in about.items() if k != "blocks"}:
+            raise found[number][1].error(
+                "'bitsched' is not what processor 0 has", "one plan, the same on every line"
+            )
     ordered = [found[number][0] for number in range(len(found))]
     table = np.concatenate(ordered)
     starts = np.concatenate([[0], np.cumsum([part.shape[0] for part in ordered])])
     head, kv, q, rank = np.ascontiguousarray(table.T)
-    return Plan(head, kv, q, rank, starts.astype(np.int64), _about(found[0][1]))
+    return Plan(head, kv, q, rank, starts.astype(np.int64), about)
 
 
 def write_plan(plan: Plan, output: str | Path = "-", *, force: bool = False) -> None:

@@ -12,7 +12,8 @@ from bitsched.chains import Chains
 from bitsched.checking import meeting
 from bitsched.costs import Costs
 from bitsched.listing import PRIORITIES, list_schedule
-from bitsched.plan import Plan
+from bitsched.lowerbounds import bounds
+from bitsched.plan import MOST_PROCESSORS, Plan
 from bitsched.shape import Shape
 from bitsched.shifts import shift, symmetric
 from bitsched.simulation import simulate
@@ -64,6 +65,12 @@ def make_plan(
     processors = shape.n_kv if processors is None else processors
     if processors < 1:
         raise UsageError(f"{processors} processors: there is at least one")
+    if processors > MOST_PROCESSORS:
+        raise UsageError(f"{processors} processors: there are at most {MOST_PROCESSORS}")
+    if assign is not None and schedule not in (*_WALKS, "auto"):
+        raise UsageError(f"--assign deals the chains of a walk: {schedule} deals its own")
+    if reverse_sums and schedule == "atomic":
+        raise UsageError("atomic has no order of its sums to reverse")
     if schedule == "auto":
         plan = _best(shape, processors, costs, assign)
     elif schedule == "exact":
@@ -181,12 +188,14 @@ def _exact(shape: Shape, processors: int, costs: Costs, time_limit_s: float, see
         time_limit_s=time_limit_s,
         seed=seed,
     )
+    plain = Costs(costs.compute, costs.reduce)
     about = shape_about(shape) | {
         "processors": processors,
         "schedule": "exact",
         "costs": costs.named(),
         "proved": found.proved,
-        "bound": found.bound,
+        "makespan": simulate(found.plan, plain).makespan,
+        "bound": max(found.bound, bounds(found.plan, plain).best),
     }
     return replace(found.plan, about=about)
 
@@ -215,7 +224,11 @@ def notes(plan: Plan) -> Iterator[str]:
     about = plan.about
     if "auto" in about:
         others = ", ".join(f"{name} {time:g}" for name, time in _times(about["auto"]))
-        yield f"auto took {about['schedule']}; makespans: {others}"
+        yield f"auto took {about['schedule']}; makespans, each at its best --assign: {others}"
+    if "proved" in about:
+        makespan, bound = f"{about['makespan']:g}", f"{about['bound']:g}"
+        proved = f"{makespan} is the least makespan"
+        yield proved if about["proved"] else f"not proved: {makespan}, and at least {bound}"
     if about.get("padded"):
         yield f"{about['n_kv']} tiles are odd: planned as one more, which is left out"
     if about.get("assign") in ("dynamic", "longest") and about["schedule"] in _WALKS:

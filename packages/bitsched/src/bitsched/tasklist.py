@@ -219,7 +219,12 @@ def _edges(tasks: TaskList, into: Longs, accumulators: list[str]) -> Longs:
             if name in number:
                 found = [number[name]]
             elif name in sums:
-                found = [u for u in sums[name].tolist() if u != task]
+                found = sums[name].tolist()
+                if task in found:
+                    raise tasks.error(
+                        task, f"waits for the sum {name!r} that it adds to",
+                        "an accumulator of other tasks",
+                    )  # fmt: skip
             else:
                 raise tasks.error(
                     task, f"after names {_short(value)}, which is not there",
