@@ -30,15 +30,14 @@ def test_verdicts_hold_in_every_graph_of_the_class(sizes):
             verdicts.add(found.verdict)
             if found.verdict == "yes":
                 assert real == {"yes"}
-            if found.verdict == "no":
-                assert "no" in real
             if found.members is not None:
                 assert found.members.complete
                 assert found.members.total == len(group)
                 # the readings leave nothing open in graphs this small
                 assert found.members.open == 0
                 assert (found.members.identified == len(group)) == (real == {"yes"})
-    assert {"yes", "undecided"} <= verdicts
+    # No class this small refutes an effect in every member; one that does has a test below.
+    assert verdicts == {"yes", "undecided"}
 
 
 def test_a_set_and_its_formula():
