@@ -7,7 +7,8 @@ Budget: a tool may cost 30 core-seconds in the fast suite. Counted is the CPU ti
 of the processes they start (once these have ended), in all xdist workers, and that of importing
 its test files. Every worker imports every file, so of those the dearest worker counts. The import
 of a library falls to the tool that is collected first of those that import it at the top of a test
-file. Tests marked `slow` are not counted.
+file. Tests marked `slow` are not counted. One machine takes half as long again as another for the
+same tests, so a tool over its budget is named, and the run fails when it is over by half.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parent
+SLACK = 1.5  # how much slower than the machine of the budget another may be
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 SHARED = "papercuts"
@@ -88,7 +90,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 class Budget:
-    """Counts the CPU seconds of each owner's fast tests, and fails the run when a tool is over."""
+    """Counts the CPU seconds of each owner's fast tests, names who is over, fails far over."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.limit_s = float(config.getini("core_seconds"))
@@ -125,7 +127,7 @@ class Budget:
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["core_seconds"] = (dict(self.running), dict(self.collecting))
-        elif self.over() and session.exitstatus == pytest.ExitCode.OK:
+        elif self.over(SLACK) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -133,21 +135,24 @@ class Budget:
         listed = ", ".join(f"{name} {total[name]:.1f}" for name in sorted(self.running))
         if listed:
             terminalreporter.write_line(f"core-seconds of the fast tests: {listed}")
+        fatal = self.over(SLACK)
         for name, seconds in self.over().items():
             terminalreporter.write_line(
-                f"ERROR: the fast tests of {name} cost {seconds:.1f} core-seconds, and a tool has "
-                f"{self.limit_s:g}: mark the heavy ones `slow`",
-                red=True,
+                f"{'ERROR' if name in fatal else 'WARNING'}: the fast tests of {name} cost "
+                f"{seconds:.1f} core-seconds, and a tool has {self.limit_s:g}: mark the heavy ones "
+                "`slow`",
+                red=name in fatal,
+                yellow=name not in fatal,
             )
 
     def total(self) -> Counter[str]:
         """CPU seconds of each owner whose tests ran."""
         return Counter({name: self.running[name] + self.collecting[name] for name in self.running})
 
-    def over(self) -> dict[str, float]:
-        """List the tools above the limit, with their CPU seconds."""
-        free = {SHARED, WORKSPACE}
-        return {n: s for n, s in self.total().items() if n not in free and s > self.limit_s}
+    def over(self, slack: float = 1.0) -> dict[str, float]:
+        """List the tools above the limit times `slack`, with their CPU seconds."""
+        free, limit = {SHARED, WORKSPACE}, slack * self.limit_s
+        return {n: s for n, s in self.total().items() if n not in free and s > limit}
 
 
 def cpu_s() -> float:

@@ -80,15 +80,22 @@ def said(ended, name):
 
 
 def test_a_tool_over_its_budget_fails_the_run(session):
-    ended = session("-n", "2", limit=0.4)
+    ended = session("-n", "2", limit=0.3)
     assert ended.returncode == 1, ended.stdout
     assert "failed" not in ended.stdout
     assert over(ended) == OVER
+    assert "ERROR: the fast tests of greedy cost" in ended.stdout
+
+
+def test_a_slower_machine_is_no_failure(session):
+    ended = session("--tool", "greedy", limit=0.55)
+    assert ended.returncode == 0, ended.stdout
+    assert "WARNING: the fast tests of greedy cost" in ended.stdout
 
 
 @pytest.mark.slow
 def test_a_tool_over_its_budget_fails_a_run_without_workers(session):
-    ended = session(limit=0.4)
+    ended = session(limit=0.3)
     assert ended.returncode == 1, ended.stdout
     assert over(ended) == OVER
 
