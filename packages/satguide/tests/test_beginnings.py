@@ -1,12 +1,13 @@
 """Beyond the paper, a training may begin with whitened features, symmetry, centring, a prior."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from papercuts.errors import DataError
+from papercuts.errors import DataError, InputError
 from satguide import clasp, grpo, prior
 from satguide.backends import Guidance
 from satguide.cnf import CNF
@@ -95,7 +96,7 @@ def test_a_prior_is_read_back_from_what_weights_writes(tmp_path):
     path = tmp_path / "prior.jsonl"
     rows = [{"variable": v, "weight": w, "polarity": None} for v, w in ((2, 0.5), (1, 4))]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert prior.read(str(path)).tolist() == pytest.approx([np.log(4), np.log(0.5)])
+    assert prior.read_table(str(path)).tolist() == pytest.approx([np.log(4), np.log(0.5)])
 
 
 @pytest.mark.parametrize(
@@ -112,21 +113,40 @@ def test_a_prior_that_is_none_is_said_so(tmp_path, text, said):
     path = tmp_path / "prior.jsonl"
     path.write_text(text)
     with pytest.raises(DataError, match=said):
-        prior.read(str(path))
+        prior.read_table(str(path))
 
 
 def test_a_weight_that_no_float_holds_is_none(tmp_path):
     path = tmp_path / "prior.csv"
     path.write_text(f"variable,weight\n1,{10**400}\n")
     with pytest.raises(DataError, match="2: no weight of a variable"):
-        prior.read(str(path))
+        prior.read_table(str(path))
 
 
 @pytest.mark.slow
 def test_a_prior_has_a_weight_for_each_variable():
     source = Stream.parse("gen:3sat:20")
     with pytest.raises(DataError, match="has 20 variables, the prior 7"):
-        prior.fit(network(), np.zeros(7, dtype=np.float32), source, Settings())
+        prior.fit(network(), prior.Table(np.zeros(7, dtype=np.float32)), source, Settings())
+
+
+def test_a_folder_has_the_weights_of_each_formula(tmp_path):
+    for name, weight in (("a", 2), ("b", 8)):
+        row = {"variable": 1, "weight": weight}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    tables = prior.read(str(tmp_path))
+    for name, weight in (("x/a.cnf", 2), ("b.CNF.gz", 8), ("b.dimacs", 8)):
+        assert tables.of(CNF.from_clauses(1, [[1]], name=name)).tolist() == [
+            pytest.approx(np.log(weight))
+        ]
+    with pytest.raises(InputError, match=r"c\.jsonl"):
+        tables.of(CNF.from_clauses(1, [[1]], name="c.cnf"))
+    with pytest.raises(DataError, match="has 2 variables, the prior 1"):
+        tables.of(CNF.from_clauses(2, [[1]], name="a.cnf"))
+    before = prior.origin(str(tmp_path))
+    assert before["name"] == tmp_path.name
+    (tmp_path / "b.jsonl").write_text('{"variable": 1, "weight": 9}\n')
+    assert prior.origin(str(tmp_path)) != before
 
 
 class OneFormula:
@@ -144,4 +164,24 @@ def test_the_network_takes_over_what_it_can_tell_from_the_structure(monkeypatch)
     degrees = FORMULAS[2].occurrences()
     told = np.log(degrees / degrees.mean()).astype(np.float32)
     torch.manual_seed(0)
-    assert prior.fit(GuidanceNetwork(Shape(8, 1)), told, OneFormula(), Settings()) > 0.95
+    assert (
+        prior.fit(GuidanceNetwork(Shape(8, 1)), prior.Table(told), OneFormula(), Settings()) > 0.95
+    )
+
+
+@pytest.mark.slow
+def test_tables_of_several_formulas_are_taken_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(prior, "STEPS", 80)
+    monkeypatch.setattr(prior, "_FORMULAS", 2)
+    named = [replace(cnf, name=f"{k}.cnf") for k, cnf in enumerate(FORMULAS[:2])]
+    for k, cnf in enumerate(named):
+        rows = [{"variable": v, "weight": float(w)} for v, w in enumerate(cnf.occurrences() + 1, 1)]
+        (tmp_path / f"{k}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    class Both:
+        def training(self, *_):
+            return named
+
+    torch.manual_seed(0)
+    made = GuidanceNetwork(Shape(8, 1))
+    assert prior.fit(made, prior.read(str(tmp_path)), Both(), Settings()) > 0.95

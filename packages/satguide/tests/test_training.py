@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from papercuts.errors import DataError, InputError, OutputError, UsageError
 from satguide import checkpoint as checkpoints
-from satguide import clasp, training
+from satguide import clasp, grpo, training
 from satguide.checkpoint import read
 from satguide.cli import app
 from satguide.costs import Meter, measure
@@ -356,3 +356,35 @@ def test_weights_alone_are_learnt_and_used(tmp_path, monkeypatch, capfd):
     assert app.run(["solve", path, formula]) in (10, 20)
     assert app.run(["solve", path, formula, "--polarity", "persistent"]) in (10, 20)
     assert used == ["none", "plain", "unit persistent", "none", "persistent"]
+
+
+def diverging(monkeypatch, after):
+    """Make the objective of the gradient steps after so many not a number."""
+    told, steps = grpo.loss, []
+
+    def loss(*given):
+        steps.append(1)
+        value, said = told(*given)
+        return (value * float("nan") if len(steps) > after else value), said
+
+    monkeypatch.setattr(grpo, "loss", loss)
+
+
+def test_a_training_that_diverges_keeps_the_best_network(tmp_path, monkeypatch, capfd):
+    run = run_to(tmp_path, "m.safetensors")
+    diverging(monkeypatch, 2 * TINY.steps)
+    finished = train("gen:3sat:12", TINY, METER, run)
+    assert len(records(run)) == 2
+    assert finished.made["best_iteration"] == 2
+    assert finished.made["iterations"] == 2
+    assert all(value.isfinite().all() for value in finished.network.parameters())
+    assert not run.part.exists()
+
+
+def test_a_training_that_diverges_at_once_says_so(tmp_path, monkeypatch, capfd):
+    diverging(monkeypatch, 0)
+    words = ["train", "gen:3sat:12", "-o", str(tmp_path / "m.safetensors"), "--jobs", "1"]
+    assert app.run([*words, "--validation", "2", "--formulas", "2"]) == 1
+    said = capfd.readouterr().err
+    assert "training diverged: the gradient of iteration 1 is nan" in said
+    assert not (tmp_path / "m.safetensors").exists()

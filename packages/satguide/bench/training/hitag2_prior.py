@@ -58,7 +58,7 @@ def main() -> None:
     log_w = np.zeros(role.max() + 1)
     log_w[: hitag2.STATE] = START
     if given.begin:
-        log_w[role] = prior.read(given.begin)
+        log_w[role] = prior.read_table(given.begin)
     velocity, meter = np.zeros_like(log_w), Meter(jobs=given.jobs, polarity="none", limit=20_000)
     start = time.perf_counter()
     for iteration in range(given.first, given.first + given.iterations):

@@ -84,10 +84,11 @@ def _whitened(features: Tensor) -> Tensor:
 
     A row that is the mean of all, which no direction moves, becomes zero.
     """
-    centred = features - features.mean(0)
+    # In fp64: in fp32 LAPACK may fail on features that lie near a plane.
+    centred = features.double() - features.double().mean(0)
     values, vectors = torch.linalg.eigh(centred.T @ centred / max(1, len(features)))
     scale = (values.clamp(min=0) + _RIDGE * values[-1].clamp(min=1e-12)).rsqrt()
     spread = centred @ (vectors * scale)
     lengths = torch.linalg.vector_norm(spread, dim=1, keepdim=True)
     unit: Tensor = spread / lengths.clamp(min=1e-6)
-    return unit
+    return unit.to(features.dtype)

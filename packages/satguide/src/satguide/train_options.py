@@ -32,8 +32,9 @@ Prior = Annotated[
     str | None,
     typer.Option(
         "--prior",
-        metavar="FILE",
-        help="Fit the network to these weights first: records as `weights` writes them.",
+        metavar="FILE|FOLDER",
+        help="Fit the network to these weights first: records as `weights` writes them, one file "
+        "for all formulas, or NAME.jsonl for every NAME.cnf.",
     ),
 ]
 Width = Annotated[

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from papercuts.parallel import seed_for
@@ -25,7 +24,7 @@ from satguide.costs import Meter, Task, measure
 from satguide.exploration import Latent
 from satguide.graph import Adjacency, Batch, adjacency, batch
 from satguide.network import GuidanceNetwork, Shape
-from satguide.prior import fit
+from satguide.prior import Prior, fit
 
 _BLOCK = 12  # settings of one formula that go to a worker together
 
@@ -38,6 +37,10 @@ class Source(Protocol):
 
     def validation(self, seed: int, count: int) -> list[CNF]:
         """Give `count` formulas that are never trained on."""
+
+
+class Diverged(ArithmeticError):  # noqa: N818 (what the training did)
+    """A number of the training is no longer finite."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Settings:
 class Trainer:
     """A network in training, its optimiser, its running mean and the best of it so far.
 
-    It begins as `init` or anew, and is fitted to `prior` where that is given: log w [variables].
+    It begins as `init` or anew, and is fitted to `prior` where that is given.
     """
 
     def __init__(
@@ -92,7 +95,7 @@ class Trainer:
         meter: Meter,
         *,
         init: GuidanceNetwork | None = None,
-        prior: NDArray[np.float32] | None = None,
+        prior: Prior | None = None,
     ) -> None:
         self.source, self.settings, self.meter = source, settings, meter
         self.iteration = 0
@@ -127,6 +130,8 @@ class Trainer:
         with torch.no_grad():
             rho, mu, features = self.network.look(whole)
             mu = self._gauged(mu, whole)
+        if not bool(features.isfinite().all() and mu.isfinite().all()):
+            raise Diverged(f"what the network says in iteration {self.iteration + 1} is not finite")
         random = torch.Generator().manual_seed(seed_for(s.seed, 2 * self.iteration + 1))
         latent = None
         if s.latent:
@@ -198,9 +203,11 @@ class Trainer:
             loss, said = grpo.loss(rho, mu, part, old.part(columns, chosen), terms)
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
-            norm = nn.utils.clip_grad_norm_(self.network.parameters(), s.grad_norm)
+            norm = float(nn.utils.clip_grad_norm_(self.network.parameters(), s.grad_norm))
+            if not math.isfinite(norm):
+                raise Diverged(f"the gradient of iteration {self.iteration + 1} is {norm}")
             self.optimizer.step()
-            said["grad_norm"] = float(norm)
+            said["grad_norm"] = norm
         return said
 
     def _update_average(self) -> None:

@@ -20,20 +20,20 @@ from typing import Any, BinaryIO
 
 from safetensors.torch import save
 
-from papercuts.errors import DataError, InputError, OutputError, UsageError
+from papercuts.errors import DataError, InputError, NegativeResult, OutputError, UsageError
 from papercuts.files import check_output, create, open_output, reason
 from papercuts.jsontext import dumps
 from papercuts.log import get_logger
 from satguide import checkpoint as checkpoints
+from satguide import prior as priors
 from satguide.backends import backend
 from satguide.checkpoint import Checkpoint
 from satguide.costs import Meter
 from satguide.families.spec import Stream
 from satguide.guidance import measures
-from satguide.models import file_origin, load
+from satguide.models import load
 from satguide.network import GuidanceNetwork, Shape
-from satguide.prior import read as read_prior
-from satguide.trainer import Settings, Source, Trainer
+from satguide.trainer import Diverged, Settings, Source, Trainer
 
 Watcher = Callable[[dict[str, Any]], None]
 logger = get_logger(__name__)
@@ -130,7 +130,7 @@ def train(
     """Train until `run` says, write the checkpoint and give it; `watch` gets every log record.
 
     `origin` says where the network `init` is from, for the provenance (`satguide.models.origin`);
-    `prior` is a file of weights to begin with (`satguide.prior`).
+    `prior` is a file or a folder of weights to begin with (`satguide.prior`).
     Raises `OutputError` before anything is computed where the output exists (without `force`),
     an unfinished run is there (without `resume` or `force`) or another run is at it, `UsageError`
     for a run that resumes with other settings or a solver that cannot be guided, and `DataError`
@@ -140,7 +140,7 @@ def train(
     with _locked(Path(run.output + ".lock"), passing=True):
         _check_places(run)
         # A resumed run has the fit behind it.
-        table = None if prior is None or run.resume else read_prior(prior)
+        table = None if prior is None or run.resume else priors.read(prior)
         drawn, noted = source(formulas, settings.validation)
         trainer = Trainer(drawn, settings, meter, init=init, prior=table)
         progress = _Progress()
@@ -150,7 +150,7 @@ def train(
             "meter": _measured_by(meter),
             "validate_every": run.validate_every,
             "init": origin,
-            "prior": None if prior is None else file_origin(prior),
+            "prior": None if prior is None else priors.origin(prior),
             **noted,
         }
         if run.resume:
@@ -193,7 +193,15 @@ def _iterate(
         return run.iterations is not None and trainer.iteration >= run.iterations
 
     while not finished():
-        record = trainer.step()
+        try:
+            record = trainer.step()
+        except Diverged as error:
+            advice = "a smaller --lr may help"
+            if trainer.best_cost is None:
+                raise NegativeResult(f"training diverged: {error} ({advice})") from error
+            kept = f"the network of iteration {trainer.best_iteration} is kept"
+            logger.warning("training diverged: %s; %s (%s)", error, kept, advice)
+            return
         progress.wall_s = time.perf_counter() - start
         if trainer.iteration % run.validate_every == 0 or finished():
             cost = trainer.validate()
