@@ -1,4 +1,8 @@
-"""The backward pass in tiles: its gradients, and its bits under every schedule."""
+"""The backward pass in tiles: its gradients, and its bits under every schedule.
+
+All of it is in the slow suite, for torch takes longer to import than the fast tests of a subject
+may cost; test_execution.py holds every order to its bits without torch.
+"""
 
 import importlib.util
 import json
@@ -6,46 +10,60 @@ import os
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+from bitsched.cli import app
+from bitsched.masks import make_shape
+from bitsched.planfile import write_plan
+from bitsched.planning import NAMED, make_plan
+from bitsched.schema import schema
+from bitsched.tokens import tokens_of
+from papercuts.errors import NegativeResult, UsageError
 
-from bitsched.backward import autograd, backward, dq_lists, dq_tiles, forward, largest_error  # noqa: E402
-from bitsched.bits import compare_bits, plans_to_run  # noqa: E402
-from bitsched.cli import app  # noqa: E402
-from bitsched.masks import make_shape  # noqa: E402
-from bitsched.planfile import write_plan  # noqa: E402
-from bitsched.planning import NAMED, make_plan  # noqa: E402
-from bitsched.schema import schema  # noqa: E402
-from bitsched.tokens import seen, tokens_of  # noqa: E402
-from papercuts.errors import NegativeResult, UsageError  # noqa: E402
-from papercuts.kernels.dq import accumulate_dq  # noqa: E402
+pytestmark = pytest.mark.slow
+
+
+def with_torch():
+    """Import what needs torch when a test runs, so that a fast run does not."""
+    torch = pytest.importorskip("torch")
+    from bitsched import backward, bits
+    from papercuts.kernels.dq import accumulate_dq
+
+    found = {name: getattr(backward, name) for name in backward_names}
+    found |= {name: getattr(bits, name) for name in ("compare_bits", "plans_to_run")}
+    return SimpleNamespace(torch=torch, accumulate_dq=accumulate_dq, **found)
+
+
+backward_names = (
+    "autograd", "backward", "dq_lists", "dq_tiles", "forward", "largest_error",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
-def _one_torch_thread():
-    """Let torch's threads not spin beside those of the plans."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def t():
+    """What needs torch, with one thread: torch's own would spin beside those of the plans."""
+    found = with_torch()
+    before = found.torch.get_num_threads()
+    found.torch.set_num_threads(1)
+    yield found
+    found.torch.set_num_threads(before)
 
 
-def plans(mask="causal", seqlen=128, block="16", heads=2, kv_heads=None, sms=None):
-    return plans_to_run(None, None, mask, seqlen, block, heads, kv_heads, sms, 0)
+def plans(t, mask="causal", seqlen=128, block="16", heads=2, kv_heads=None, sms=None):
+    return t.plans_to_run(None, None, mask, seqlen, block, heads, kv_heads, sms, 0)
 
 
 # ---- gradients
 
 
-def by_torch(saved):
+def by_torch(t, saved):
     """Take the gradients of torch's own attention, in fp64."""
     q, k, v = (x.double().requires_grad_() for x in (saved.q, saved.k, saved.v))
     grouped = (x.repeat_interleave(saved.group, 0) for x in (k, v))
-    out = torch.nn.functional.scaled_dot_product_attention(q, *grouped, attn_mask=saved.seen)
-    return torch.autograd.grad((out * saved.out_grad.double()).sum(), (q, k, v))
+    out = t.torch.nn.functional.scaled_dot_product_attention(q, *grouped, attn_mask=saved.seen)
+    return t.torch.autograd.grad((out * saved.out_grad.double()).sum(), (q, k, v))
 
 
 SHAPES = {
@@ -61,80 +79,57 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_gradients_equal_those_of_torch(name):
-    plan, *_ = plans(**SHAPES[name])
-    saved = forward(plan, width=32, precision="fp32", seed=0)
-    made = backward(plan, saved, threads=3)
-    for got, exact in zip(made.tensors(), by_torch(saved), strict=True):
-        assert got.dtype == torch.float32
+def test_gradients_equal_those_of_torch(t, name):
+    plan, *_ = plans(t, **SHAPES[name])
+    saved = t.forward(plan, width=32, precision="fp32", seed=0)
+    made = t.backward(plan, saved, threads=3)
+    for got, exact in zip(made.tensors(), by_torch(t, saved), strict=True):
+        assert got.dtype == t.torch.float32
         assert float((got - exact).abs().max()) < 1e-5
         assert float(exact.abs().max()) > 0.1
-    assert largest_error(made, autograd(saved)) < 1e-5
+    assert t.largest_error(made, t.autograd(saved)) < 1e-5
 
 
-def test_more_keys_than_queries():
+def test_more_keys_than_queries(t):
     plan = make_plan(make_shape("causal", seqlen="64x128", block="16"), "asc")
-    saved = forward(plan, width=16, precision="fp32", seed=0)
+    saved = t.forward(plan, width=16, precision="fp32", seed=0)
     assert saved.seen.shape == (64, 128)
     # The last query sees every key, the first those up to its own place.
     assert saved.seen.sum(1).tolist() == list(range(65, 129))
-    made = backward(plan, saved, threads=2)
-    for got, exact in zip(made.tensors(), by_torch(saved), strict=True):
+    made = t.backward(plan, saved, threads=2)
+    for got, exact in zip(made.tensors(), by_torch(t, saved), strict=True):
         assert float((got - exact).abs().max()) < 1e-5
 
 
-def test_a_query_that_sees_nothing_has_no_gradient(tmp_path):
+def test_a_query_that_sees_nothing_has_no_gradient(t, tmp_path):
     rows = tmp_path / "blocks"
     rows.write_text("110\n000\n011\n")
     plan = make_plan(make_shape(f"file:{rows}"), "list")
-    saved = forward(plan, seqlen=48, width=16, precision="fp32", seed=0)
-    made, exact = backward(plan, saved, threads=2), autograd(saved)
+    saved = t.forward(plan, seqlen=48, width=16, precision="fp32", seed=0)
+    made, exact = t.backward(plan, saved, threads=2), t.autograd(saved)
     assert not made.dq[:, 16:32].any()
-    assert largest_error(made, exact) < 1e-5
+    assert t.largest_error(made, exact) < 1e-5
     assert all(bool(x.isfinite().all()) for x in exact.tensors())
-    first, *_ = plans_to_run(None, "asc", f"file:{rows}", 48, "64", 1, None, None, 0)
+    first, *_ = t.plans_to_run(None, "asc", f"file:{rows}", 48, "64", 1, None, None, 0)
     assert (first.tasks, tokens_of(first, 48).block_q) == (4, 16)
 
 
-def test_bf16_errs_by_its_rounding():
-    plan, *_ = plans()
-    saved = forward(plan, width=32, precision="bf16", seed=0)
-    made = backward(plan, saved, threads=2)
-    assert made.dq.dtype == torch.bfloat16
-    assert 1e-4 < largest_error(made, autograd(saved)) < 2**-7 * 4
-
-
-# ---- tokens
-
-
-def test_tokens_of_a_plan_in_tiles_or_in_tokens():
-    tiles = make_plan(make_shape("causal", n="4", stride=2), "asc")
-    assert tokens_of(tiles).length_q == 8 * 64
-    assert (tokens_of(tiles, 80).block_q, tokens_of(tiles, 80).block_kv) == (10, 20)
-    tokens = make_plan(make_shape("causal", seqlen="100", block="32"), "asc")
-    assert (tokens_of(tokens).length_q, tokens_of(tokens, 256).block_q) == (100, 64)
-    with pytest.raises(UsageError, match=r"--seqlen 90: .* 4 Q tiles, .* multiple of 128, or 100"):
-        tokens_of(tokens, 90)
-
-
-@pytest.mark.parametrize("mask", ["causal", "window:3,0", "window:2,1"])
-def test_scaled_tiles_hide_no_token_that_the_mask_shows(mask):
-    """Every row sees as many keys as the mask says, so no tile of it is missing in the plan."""
-    plan = make_plan(make_shape(mask, n="6"), "asc")
-    found = seen(plan, tokens_of(plan, 24))
-    query, key = np.arange(24)[:, None], np.arange(24)
-    left, right = {"causal": (24, 0), "window:3,0": (12, 0), "window:2,1": (8, 4)}[mask]
-    assert np.array_equal(found, (key <= query + right) & (key >= query - left))
+def test_bf16_errs_by_its_rounding(t):
+    plan, *_ = plans(t)
+    saved = t.forward(plan, width=32, precision="bf16", seed=0)
+    made = t.backward(plan, saved, threads=2)
+    assert made.dq.dtype == t.torch.bfloat16
+    assert 1e-4 < t.largest_error(made, t.autograd(saved)) < 2**-7 * 4
 
 
 # ---- bits
 
 
 @pytest.mark.parametrize("mask", ["causal", "full"])
-def test_every_order_gives_one_result_and_no_order_gives_several(mask):
+def test_every_order_gives_one_result_and_no_order_gives_several(t, mask):
     """Sheet check 5, with few runs: see the slow test for 50."""
     compared = [
-        compare_bits(plan, width=32, runs=4, threads=8, delay_us=100) for plan in plans(mask)
+        t.compare_bits(plan, width=32, runs=4, threads=8, delay_us=100) for plan in plans(t, mask)
     ]
     names = [one.schedule for one in compared]
     assert names == [n for n in NAMED if n != ("shift" if mask == "causal" else "sym")] + ["atomic"]
@@ -148,23 +143,25 @@ def test_every_order_gives_one_result_and_no_order_gives_several(mask):
     assert len({one.hash for one in ordered}) > 1  # the order does decide the bits
 
 
-def test_the_bits_do_not_depend_on_the_threads():
-    plan = plans()[0]
-    hashes = {compare_bits(plan, width=32, runs=1, threads=t, delay_us=0).hash for t in (1, 2, 7)}
+def test_the_bits_do_not_depend_on_the_threads(t):
+    plan = make_plan(make_shape("causal", seqlen="96", block="16", heads=2), "asc")
+    hashes = {
+        t.compare_bits(plan, width=16, runs=1, threads=threads, delay_us=0).hash
+        for threads in (1, 2, 7)
+    }
     assert len(hashes) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 @pytest.mark.parametrize("mask", ["causal", "full"])
-def test_fifty_runs(mask, dtype):
+def test_fifty_runs(t, mask, dtype):
     """Sheet check 5."""
     # bf16 rounds most differences of the fp32 sums away: more heads, so that some are left.
-    *ordered, free = plans(mask, seqlen=512, block="64")
+    *ordered, free = plans(t, mask, seqlen=512, block="64")
     if dtype == "bf16":
-        free = plans(mask, seqlen=512, block="64", heads=8)[-1]
+        free = plans(t, mask, seqlen=512, block="64", heads=8)[-1]
     for plan in (*ordered, free):
-        one = compare_bits(plan, dtype=dtype, runs=50, threads=8)
+        one = t.compare_bits(plan, dtype=dtype, runs=50, threads=8)
         assert one.hashes == 1 if plan.ordered else one.hashes > 1
         assert one.fault is None
         if dtype == "fp32":
@@ -174,21 +171,21 @@ def test_fifty_runs(mask, dtype):
 # ---- the kernel of the shared registry
 
 
-def same_bits(a, b):
-    return torch.equal(a.view(torch.int32), b.view(torch.int32))
+def same_bits(t, a, b):
+    return t.torch.equal(a.view(t.torch.int32), b.view(t.torch.int32))
 
 
 @pytest.mark.parametrize("mask", ["causal", "full"])
-def test_the_kernel_sums_to_the_bits_of_the_threads(mask):
-    for plan in plans(mask)[:-1]:
-        saved = forward(plan, width=16, precision="fp32", seed=0)
-        dq = accumulate_dq(dq_lists(plan), dq_tiles(plan, saved), heads=2)
-        assert same_bits(dq, backward(plan, saved, threads=4).dq)
+def test_the_kernel_sums_to_the_bits_of_the_threads(t, mask):
+    for plan in plans(t, mask)[:-1]:
+        saved = t.forward(plan, width=16, precision="fp32", seed=0)
+        dq = t.accumulate_dq(t.dq_lists(plan), t.dq_tiles(plan, saved), heads=2)
+        assert same_bits(t, dq, t.backward(plan, saved, threads=4).dq)
 
 
-def test_the_kernel_needs_an_order():
+def test_the_kernel_needs_an_order(t):
     with pytest.raises(UsageError, match="no order"):
-        dq_lists(plans()[-1])
+        t.dq_lists(plans(t)[-1])
 
 
 INTERPRETED = textwrap.dedent(
@@ -210,7 +207,6 @@ INTERPRETED = textwrap.dedent(
 )
 
 
-@pytest.mark.slow
 def test_the_kernel_in_triton_on_every_schedule():
     if importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed")
@@ -297,18 +293,31 @@ def reverse_the_sums(plan):
         (reverse_the_sums, "deadlock"),
     ],
 )
-def test_a_plan_that_is_not_valid_is_refused_before_it_runs(change, message):
+def test_a_plan_that_is_not_valid_is_refused_before_it_runs(t, change, message):
     with pytest.raises(NegativeResult, match=message):
-        compare_bits(broken(change), width=8, runs=1)
+        t.compare_bits(broken(change), width=8, runs=1)
 
 
-def test_a_broken_promise_is_exit_1(capsys, monkeypatch):
+def test_a_plan_whose_heads_are_damaged_is_a_no(t, capsys, tmp_path):
+    """Without a mask nobody can check its tiles; two of four heads then have none."""
+    path = tmp_path / "plan.jsonl"
+    plan = make_plan(make_shape("full", n="2"), "asc")
+    plan.about.clear()
+    plan.about.update({"heads": 4, "kv_heads": 2})
+    write_plan(plan, path)
+    assert app.run(["bits", str(path), "--width", "8", "--runs", "2", "--delay-us", "0"]) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["verdict"] == "no"
+    assert "wrong gradients: off by" in said.err
+
+
+def test_a_broken_promise_is_exit_1(t, capsys, monkeypatch):
     from bitsched import bits
 
     noise = iter(range(99))
 
     def noisy(plan, saved, **options):
-        made = backward(plan, saved, **options)
+        made = t.backward(plan, saved, **options)
         made.dq[0, 0, 0] += next(noise)
         return made
 
@@ -317,11 +326,27 @@ def test_a_broken_promise_is_exit_1(capsys, monkeypatch):
     said = capsys.readouterr()
     assert json.loads(said.out)["hashes"] == 3
     assert "asc: 3 results in 3 runs of a fixed order" in said.err
+    assert "wrong gradients: off by" in said.err
     assert app.run(["bits", *SMALL, "--schedule", "atomic"]) == 1
-    assert "atomic: off by" in capsys.readouterr().err
+    assert "atomic: wrong gradients: off by" in capsys.readouterr().err
 
 
-def test_without_the_extra(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    assert app.run(["bits"]) == 69
-    assert "add the extra 'torch'" in capsys.readouterr().err
+@pytest.mark.parametrize("harm", [1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("part", ["dq", "dk", "dv"])
+def test_wrong_gradients_are_a_no_however_often_they_come(t, capsys, monkeypatch, harm, part):
+    """The same wrong bits in every run: NaN once passed as an error of 0."""
+    from bitsched import bits
+
+    def damaged(plan, saved, **options):
+        made = t.backward(plan, saved, **options)
+        getattr(made, part)[0, 0, 0] += harm
+        return made
+
+    monkeypatch.setattr(bits, "backward", damaged)
+    assert app.run(["bits", *SMALL, "--schedule", "asc"]) == 1
+    said = capsys.readouterr()
+    (record,) = map(json.loads, said.out.splitlines())
+    pytest.importorskip("jsonschema").validate(record, schema()["$defs"]["bits"])
+    assert (record["hashes"], record["verdict"]) == (1, "no")
+    how = "off by 1" if harm == 1 else "not finite"
+    assert f"asc: wrong gradients: {how}" in said.err

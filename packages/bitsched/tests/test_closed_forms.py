@@ -108,13 +108,15 @@ def test_shift_in_waves_never_stalls(n_kv: int, n_q: int, sms: int) -> None:
         assert run.makespan == -(-6 * n_kv // sms) * n_q * 8
 
 
-def test_naive_cost_on_the_shape_of_pull_request_1893() -> None:
-    """8,192 tokens in tiles of 128, 16 heads, causal, 132 SMs: 3.804 / 2.391 ms = 1.59 measured."""
-    shape = square("causal", 64, 16)
-    for r in (0.05, 0.3):
-        costs = Costs(1.0, r)
-        open_order = simulate(make_plan(shape, "atomic", 132, costs), costs).makespan
-        naive = simulate(make_plan(shape, "asc", 132, costs), costs).makespan
-        fast = simulate(make_plan(shape, "desc", 132, costs), costs).makespan
-        assert 1.55 <= naive / open_order <= 1.75
-        assert 1.0 <= fast / open_order <= 1.05
+@pytest.mark.parametrize("r", [pytest.param(0.05, marks=pytest.mark.slow), 0.3])
+def test_naive_cost_on_the_shape_of_pull_request_1893(r: float) -> None:
+    """8,192 tokens in tiles of 128, 16 heads, causal, 132 SMs: 3.804 / 2.391 ms = 1.59 measured.
+
+    Sheet check 7.
+    """
+    shape, costs = square("causal", 64, 16), Costs(1.0, r)
+    open_order = simulate(make_plan(shape, "atomic", 132, costs), costs).makespan
+    naive = simulate(make_plan(shape, "asc", 132, costs), costs).makespan
+    fast = simulate(make_plan(shape, "desc", 132, costs), costs).makespan
+    assert 1.55 <= naive / open_order <= 1.75
+    assert 1.0 <= fast / open_order <= 1.05

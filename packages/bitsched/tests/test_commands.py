@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,12 @@ def planned(bitsched: Any, words: str) -> str:
 
 
 def test_the_pipelines_of_the_sheet(bitsched: Any) -> None:
-    plan = planned(bitsched, "--mask causal --seqlen 4096 --heads 8")
+    plan = planned(bitsched, "--mask causal --seqlen 2048 --heads 4")
     code, out, _ = bitsched("sim", "-", "--c", "5", "--r", "1", stdin=plan)
     (row,) = rows(out)
     assert code == 0
-    # 8 heads of 32 x 33 / 2 tiles of 6 on 32 SMs.
-    assert (row["makespan"], row["gap"], row["tasks"]) == (792.0, 1.0, 8 * 528)
+    # 4 heads of 16 x 17 / 2 tiles of 6 on 16 SMs.
+    assert (row["makespan"], row["gap"], row["tasks"]) == (204.0, 1.0, 4 * 136)
     assert (row["schedule"], row["idle_share"], row["verdict"]) == ("sym", 0.0, "yes")
     found = {}
     for schedule in ("asc", "desc", "sym"):
@@ -66,7 +67,7 @@ def test_auto_says_what_it_took_and_what_the_others_take(bitsched: Any) -> None:
 def test_notes_for_odd_tiles_waves_and_free_sms(bitsched: Any) -> None:
     words = "--mask causal --schedule"
     _, _, err = bitsched("plan", *f"{words} sym --n 5 --heads 2 --sms 6".split())
-    assert "5 tiles are odd: planned as one more, which is left out" in err
+    assert "5 tiles a side, an odd number: planned as one more, which is left out" in err
     _, _, err = bitsched("plan", *f"{words} asc --n 8 --sms 4 --assign waves".split())
     assert "8 KV tiles on 4 SMs: in waves" in err
     _, _, err = bitsched("plan", *f"{words} asc --n 8 --sms 10".split())
@@ -111,6 +112,21 @@ def test_costs_latency_and_barrier_reach_the_model(bitsched: Any) -> None:
     assert makespan() == again
 
 
+def test_a_chart_has_the_costs_of_the_simulation(bitsched: Any) -> None:
+    plan, spans = planned(bitsched, "--schedule sym --n 8 --heads 2 --mask causal"), []
+    for words in (
+        ("--register-penalty", "0.5"),
+        ("--latency", "0,9"),
+        ("--latency", "0,9", "--partitions", "4"),
+        ("--latency", "0,9", "--partitions", "1"),
+    ):
+        span = rows(bitsched("sim", *words, stdin=plan)[1])[0]["makespan"]
+        assert f"makespan {span:g}," in bitsched("gantt", *words, stdin=plan)[1]
+        spans.append(span)
+    # 9 tiles of 0.5 more; a head is on half of the SMs, so only quarters are remote.
+    assert spans == [54 + 4.5, 54, 58, 54]
+
+
 CYCLE = (
     '{"processor": 0, "tasks": [[0, 0, 0, 1], [0, 0, 1, 0]]}\n'
     '{"processor": 1, "tasks": [[0, 1, 1, 1], [0, 1, 0, 0]]}\n'
@@ -129,6 +145,41 @@ def test_a_deadlock_ends_with_1_and_names_who_waits(bitsched: Any) -> None:
     code, out, _ = bitsched("check", stdin=CYCLE)
     assert code == 1
     assert {row["name"]: row["verdict"] for row in rows(out)}["deadlock"] == "no"
+
+
+def ring(size: int) -> str:
+    """SM i first adds to Q tile i, as the second, and then to Q tile i + 1, as the first."""
+    lines = []
+    for i in range(size):
+        following = (i + 1) % size
+        lines.append({"processor": i, "tasks": [[0, i, i, 1], [0, i, following, 0]]})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("size", [5, 12, 15])
+@pytest.mark.parametrize("command", ["sim", "gantt", "check"])
+def test_a_ring_names_all_its_tiles_up_to_twelve(bitsched: Any, size: int, command: str) -> None:
+    code, _, err = bitsched(command, stdin=ring(size))
+    assert code == 1
+    named = re.findall(r"head 0 KV (\d+) Q \1\b", err)
+    assert len(set(named)) == len(named) == min(size, 12)
+    assert ("... and 3 more wait for one another in a ring" in err) == (size == 15)
+
+
+def test_one_is_not_plural(bitsched: Any) -> None:
+    plan = planned(bitsched, "--n 1 --schedule asc")
+    assert bitsched("gantt", stdin=plan)[1].startswith("full, asc: 1 SM, 1 tile, makespan 6")
+    assert rows(bitsched("check", stdin=plan)[1])[0]["message"] == "the one tile is there once"
+    task = '{"id":"a","duration":1}\n'
+    out = bitsched("graph", "--processors", "1", "--gantt", "-", stdin=task)[1]
+    assert out.startswith("1 task, 1 processor, makespan 1")
+    stuck = '{"processor":0,"tasks":[[0,0,0,1],[0,1,0,0]]}\n'
+    assert "KV 0 Q 0 waits for a later task of its own" in bitsched("sim", stdin=stuck)[2]
+    code, _, err = bitsched(
+        "plan", "--n", "2", "--sms", "1", *["--schedule", "asc", "--assign", "waves"]
+    )
+    assert code == 0
+    assert "on 1 SM: in waves" in err
 
 
 def test_check_ends_with_1_where_it_must(bitsched: Any, tmp_path: Path) -> None:
@@ -193,26 +244,13 @@ def test_block_masks_go_through_a_pipe(bitsched: Any, tmp_path: Path) -> None:
 
 def test_a_plan_that_is_not_proved_is_written_and_says_its_bound(bitsched: Any) -> None:
     pytest.importorskip("ortools")
-    argv = [
-        "--n",
-        "40",
-        "--heads",
-        "5",
-        "--sms",
-        "7",
-        "--mask",
-        "causal",
-        "--schedule",
-        "exact",
-        "--time-limit",
-        "0.2",
-    ]
-    code, out, err = bitsched("plan", *argv)
+    words = "--n 9 --heads 3 --mask causal --schedule exact --time-limit 0.1"
+    code, out, err = bitsched("plan", *words.split())
     assert code == 1
-    assert len(out.splitlines()) == 7
-    # The work of 5 x 40 x 41 / 2 tiles of 6 on 7 SMs.
+    assert len(out.splitlines()) == 9
+    # The work of 3 x 9 x 10 / 2 tiles of 6 on 9 SMs.
     bound = rows(out)[0]["bitsched"]["bound"]
-    assert bound >= 5 * 820 * 6 / 7
+    assert bound >= 3 * 45 * 6 / 9
     assert "not proved: " in err
     assert f"at least {bound:g}" in err
 
@@ -268,3 +306,16 @@ def test_a_task_cannot_wait_for_its_own_sum(bitsched: Any) -> None:
 def test_words_that_would_do_nothing_are_wrong_usage(bitsched: Any, words: str) -> None:
     code, out, _ = bitsched("plan", "--n", "4", *words.split())
     assert (code, out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "extra"),
+    [("bits", "torch", "torch"), ("prove", "ortools.sat.python.cp_model", "exact")],
+)
+def test_without_an_extra(
+    bitsched: Any, monkeypatch: pytest.MonkeyPatch, command: str, module: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    code, out, err = bitsched(command)
+    assert (code, out) == (69, "")
+    assert f"add the extra '{extra}'" in err

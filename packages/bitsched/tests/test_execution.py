@@ -84,6 +84,26 @@ def test_an_open_order_adds_as_they_come_but_one_at_a_time():
     assert len(orders) > 1
 
 
+def bits_of(plan, seed):
+    """Add random shares in fp32 on threads with random delays, and give the bits of the sums."""
+    shares = np.random.default_rng(0).standard_normal((plan.tasks, 16)).astype(np.float32)
+    sums = np.zeros((2, 6, 16), np.float32)
+
+    def add(task, share):
+        sums[plan.head[task], plan.q[task]] += share
+
+    delays = np.random.default_rng(seed).exponential(3e-4, plan.tasks).tolist()
+    execute(plan, shares.__getitem__, add, threads=6, delays_s=delays)
+    return sums.tobytes()
+
+
+@pytest.mark.parametrize("schedule", [*SCHEDULES, "atomic"])
+def test_an_order_gives_one_result_and_no_order_several(schedule):
+    """What `bits` shows with torch (test_bits.py), in numpy: the order decides the bits."""
+    results = {bits_of(a_plan(schedule, n=6), seed) for seed in range(4)}
+    assert len(results) > 1 if schedule == "atomic" else len(results) == 1
+
+
 def ring():
     """Two processors, each waiting for what the other adds after it."""
     return Plan(
@@ -98,7 +118,7 @@ def ring():
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_a_deadlock_ends(threads):
     before = threading.active_count()
-    with pytest.raises(NegativeResult, match="deadlock: 4 tasks wait for one another"):
+    with pytest.raises(NegativeResult, match="deadlock: 4 tasks left, and none of them can run"):
         execute(ring(), lambda task: task, lambda *_: None, threads=threads)
     assert threading.active_count() == before
 

@@ -17,7 +17,18 @@ from bitsched.masks import make_shape
 from bitsched.planning import make_plan
 from bitsched.simulation import simulate
 from bitsched.svgchart import svg_text
-from bitsched.timeline import COMPUTE, IDLE, REDUCE, WAIT, Timeline, ordinal, raster, ticks
+from bitsched.timeline import (
+    COMPUTE,
+    IDLE,
+    REDUCE,
+    WAIT,
+    Timeline,
+    ordinal,
+    raster,
+    rows_with_path,
+    spread_rows,
+    ticks,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -50,14 +61,50 @@ def test_text_fits_the_columns(
         monkeypatch.setenv("COLUMNS", str(columns))
         lines = list(text_lines(chart))
         assert max(map(len, lines)) <= columns
-    assert any("every 3rd of 132 processors is shown" in line for line in lines) == (sms == 132)
+    assert any("48 of 132 SMs are drawn" in line for line in lines) == (sms == 132)
+
+
+def drawn_rows(lines: list[str]) -> list[int]:
+    return [int(found[1]) for line in lines if (found := re.match(r" *(\d+) \|", line))]
+
+
+@pytest.mark.parametrize("schedule", ["asc", "desc", "spt", "atomic"])
+def test_a_condensed_text_draws_the_critical_path(schedule: str) -> None:
+    chart = timeline(schedule, 61, 2, 61)
+    visited = sorted({int(chart.processor[task]) for task in chart.path.tolist()})
+    lines = list(text_lines(chart, 120))
+    rows = drawn_rows(lines)
+    assert len(rows) == 48
+    assert rows == sorted(set(rows))
+    assert set(visited) <= set(rows) if len(visited) <= 48 else set(rows) <= set(visited)
+    said = " ".join(" ".join(lines[-6:]).split())
+    if len(visited) <= 48:
+        which = f"all {len(visited)} of the critical path and others, spread evenly"
+    else:
+        which = f"those with most of the critical path, which is on {len(visited)}"
+    assert f"48 of 61 SMs are drawn ({which}), 13 left out" in said
+    marks = [line for line in lines if re.fullmatch(r" *=[ =]*", line)]
+    assert bool(marks) == (len(visited) <= 16)
+
+
+def test_a_path_on_more_rows_than_there_are_shows_where_it_is_longest() -> None:
+    """Under the baseline SM 0 has most of the path, and the last row of a sum each other SM."""
+    chart = timeline("asc", 61, 2, 61)
+    spent = dict.fromkeys(range(61), 0.0)
+    for task, begin, end in chart.path_parts():
+        spent[int(chart.processor[task])] += end - begin
+    for most in (1, 5, 60):
+        rows = rows_with_path(chart, most).tolist()
+        assert len(rows) == most
+        left = [spent[p] for p in range(61) if p not in rows]
+        assert min(spent[p] for p in rows) >= max(left)
 
 
 @given(st.sampled_from(["asc", "desc", "sym", "spt"]), st.integers(1, 300), st.integers(1, 6))
 @settings(max_examples=25)
 def test_raster_shows_what_takes_most_of_each_cell(schedule: str, columns: int, n: int) -> None:
     chart = timeline(schedule, 2 * n)
-    cells = raster(chart, columns, 1000)
+    cells = raster(chart, columns, spread_rows(chart, 1000))
     edges = np.linspace(0, chart.makespan, columns + 1)
     for row in range(min(3, chart.processors)):
         mine = np.flatnonzero(chart.processor == row)
@@ -108,7 +155,7 @@ def test_svg_has_each_bar_at_its_time() -> None:
 
 
 def test_large_svg_says_how_it_is_condensed_and_stays_small() -> None:
-    chart = timeline("spt", 64, 8, 300)
+    chart = timeline("spt", 48, 4, 300)
     text = svg_text(chart)
     ET.fromstring(text)  # noqa: S314
     assert "Condensed: a mark shows what takes most of its time" in text

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def task_files(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(task_files(), st.sampled_from(["list", "fifo"]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_schedules_are_whole_and_above_the_bounds(
     tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any], schedule: str
 ) -> None:
@@ -103,7 +104,7 @@ def test_schedules_are_whole_and_above_the_bounds(
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=7), st.integers(1, 3))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_list_scheduling_keeps_grahams_bound(
     tmp_path_factory: pytest.TempPathFactory, durations: list[int], processors: int
 ) -> None:
@@ -172,6 +173,14 @@ def test_files_that_are_no_tasks(tmp_path: Path) -> None:
         ('{"tasks": 3}', "no list of tasks"),
         ('{"id": "a"}\n{"id": \n', ":2: "),
         ("3\n", "no list of tasks"),
+        ("digraph {\n", ":1: this is not JSON: it begins with 'digraph {' .expected {\"tasks\""),
+        ('{"id": "a"}\nb,c\n', ":2: this is not JSON: it begins with 'b,c' .expected a task"),
+        ('{"id": "a", }\n', ":1: not JSON: .*, at column"),
+        ('{"id": "a"}\n\n{"id": "b", "reduce": -1}\n', ":3: task 'b': reduce is -1"),
+        ('{"id": "a"}\n{"id": "b", "processor": "x"}\n', ":2: task 'b': processor is \"x\""),
+        ('{"id": "a"}\n{"id": "b", "after": "c"}\n', ":2: task 'b': after names \"c\""),
+        ('{"id": "a"}\n{"id": "a"}\n', ":2: task 'a': numbers 1 and 2 both"),
+        ('{"id": "a"}\n{"duration": 1}\n', ":2: task number 2: it has no id"),
         ('{"processors": 0, "tasks": [{"id": "a"}]}', "processors is 0"),
         ('{"id": "a"}\n[1]\n', ":2: the line is"),
         ("", "no tasks"),
@@ -180,6 +189,59 @@ def test_files_that_are_no_tasks(tmp_path: Path) -> None:
             run(tmp_path, text)
     with pytest.raises(UsageError, match="how many processors"):
         run(tmp_path, '{"id": "a"}\n')
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("durations", "duration"), ("Duration", "duration"), ("duraton", "duration"),
+        ("duration_ms", "duration"), ("redcue", "reduce"), ("reduce_s", "reduce"),
+        ("Into", "into"), ("afters", "after"), ("procesor", "processor"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_key_is_refused_with_its_line(tmp_path: Path, key: str, meant: str) -> None:
+    bad = json.dumps({"id": "b", key: 0})
+    where = f":2: task 'b': unknown key \"{key}\" .expected '{meant}'"
+    with pytest.raises(DataError, match=where):
+        run(tmp_path, f'{{"id": "a"}}\n{bad}\n', processors=1)
+    with pytest.raises(DataError, match=where):
+        run(tmp_path, f'{{"processors": 1, "tasks": [{{"id": "a"}},\n{bad}\n]}}')
+    # Twice in a document: which of the two is not known from the text, but the task is named.
+    with pytest.raises(DataError, match=r"tasks\.json: task 'b': unknown key"):
+        run(tmp_path, f'{{"processors": 1, "tasks": [{bad},\n{bad.replace(chr(98), "c", 1)}]}}')
+
+
+def test_keys_of_others_are_kept(tmp_path: Path) -> None:
+    """Those that do not read like ours, and those beside the key that they resemble."""
+    task = {"id": "a", "duration": 2, "duration_ms": 2000, "note": "n", "info": 1, "idx": 3}
+    task |= {"name": "x", "weight": 1, "compute": 5, "bitsched": {"rank": 1}, "before": "b"}
+    (record,) = run(tmp_path, {"processors": 1, "tasks": [task]}).task_records()
+    assert record.pop("bitsched")["end"] == 2
+    assert record == {key: value for key, value in task.items() if key != "bitsched"}
+
+
+def test_a_misspelt_key_of_the_document_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r":1: unknown key \"processor\" .expected 'processors'"):
+        run(tmp_path, '{"processor": 2, "tasks": [\n{"id": "a"}]}')
+    document = {"processors": 2, "made_by": "x", "tasks": [{"id": "a"}]}
+    assert run(tmp_path, document).summary()["processors"] == 2
+
+
+def test_a_cycle_names_its_tasks_up_to_twelve(tmp_path: Path) -> None:
+    for size in (12, 15):
+        tasks = [{"id": f"t{k}", "after": f"t{(k + 1) % size}"} for k in range(size)]
+        with pytest.raises(DataError) as caught:
+            run(tmp_path, {"processors": 2, "tasks": tasks})
+        named = set(re.findall(r"'(t\d+)'", str(caught.value)))
+        assert len(named) == 12
+        assert ("... and 3 more" in str(caught.value)) == (size == 15)
+
+
+def test_the_most_work_on_one_processor_bounds_a_graph(tmp_path: Path) -> None:
+    """Four tasks of 5 on three processors: one has two, where the work alone says 22 / 3."""
+    tasks = [{"id": k, "duration": 5} for k in range(4)] + [{"id": "x", "duration": 2}]
+    summary = run(tmp_path, {"processors": 3, "tasks": tasks}).summary()
+    assert (summary["load_bound"], summary["bound"], summary["makespan"]) == (10, 10, 10)
 
 
 def test_json_lines_and_documents_are_the_same(tmp_path: Path) -> None:

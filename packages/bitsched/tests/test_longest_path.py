@@ -43,7 +43,7 @@ def adds_up(run, graph) -> bool:
     return total == run.makespan
 
 
-@pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.parametrize("costs", [pytest.param(COSTS[0], marks=pytest.mark.slow), COSTS[1]])
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("schedule", ["asc", "desc", "spt", "shift", "sym", "list", "atomic"])
 def test_every_schedule_takes_its_longest_path(name: str, schedule: str, costs: Costs) -> None:
@@ -67,8 +67,8 @@ def test_a_barrier_between_heads_is_an_edge_between_all_their_tasks(schedule: st
         assert adds_up(run, run.graph)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 6), st.booleans())
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 6), st.booleans())
 def test_random_plans_take_their_longest_path_or_deadlock_on_a_cycle(
     seed: int, tasks: int, processors: int, runs: bool
 ) -> None:

@@ -25,9 +25,9 @@ def by_tokens(left: int, right: int, length: tuple[int, int], block: tuple[int, 
     return active
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
-    st.tuples(st.integers(1, 20), st.integers(1, 20)),
+    st.tuples(st.integers(1, 16), st.integers(1, 16)),
     st.tuples(st.integers(1, 6), st.integers(1, 6)),
     st.sampled_from(["full", "causal", "window"]),
     st.integers(-1, 8), st.integers(-1, 8),
@@ -144,7 +144,7 @@ def test_packed_blocks_come_back(n_q: int, n_kv: int, seed: int) -> None:
         ({"n": "4", "heads": 0}, "0 heads"),
         ({"n": "4", "heads": 4, "kv_heads": 3}, "cannot share 3 KV heads"),
         ({"n": "999999"}, "more than can be planned"),
-        ({"n": "9999", "heads": 9999}, "at most"),
+        ({"n": "999", "heads": 99999}, "at most"),
     ],
 )
 def test_words_that_mean_no_shape_are_refused(words: dict, message: str) -> None:

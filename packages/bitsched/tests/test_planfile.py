@@ -65,6 +65,8 @@ GOOD = b'{"processor": 0, "tasks": [[0, 0, 0, 0]]}\n'
     [
         (b"{", ":2: a JSON value over several lines"),
         (b"[]", ":2: the line is a list"),
+        (b"processor,tasks", r":2: this line is not JSON .expected a line of `bitsched plan`"),
+        (b"{'processor': 1}", ":2: not JSON: .*, at column 2"),
         (b"{}", ":2: no key 'processor'"),
         (b'{"processor": true, "tasks": []}', ":2: processor is true"),
         (b'{"processor": -1, "tasks": []}', ":2: processor is -1"),

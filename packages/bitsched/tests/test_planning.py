@@ -38,11 +38,8 @@ costs = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
-@given(shapes(), st.integers(1, 9), costs)
-def test_every_candidate_is_sound_and_auto_is_never_slower(
-    shape: Shape, sms: int, costs: Costs
-) -> None:
+def sound(shape: Shape, sms: int, costs: Costs) -> None:
+    """Every candidate passes `check` and keeps to the bounds; `auto` is as fast as the fastest."""
     best = simulate(make_plan(shape, "auto", sms, costs), costs).makespan
     least = bounds(shape, costs, sms)
     for plan in candidates(shape, sms, costs):
@@ -54,7 +51,22 @@ def test_every_candidate_is_sound_and_auto_is_never_slower(
         assert best <= run.makespan
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
+@given(shapes(), st.integers(1, 9), costs)
+def test_every_candidate_is_sound_and_auto_is_never_slower(
+    shape: Shape, sms: int, costs: Costs
+) -> None:
+    sound(shape, sms, costs)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, deadline=None)
+@given(shapes(), st.integers(1, 9), costs)
+def test_every_candidate_is_sound_on_many_shapes(shape: Shape, sms: int, costs: Costs) -> None:
+    sound(shape, sms, costs)
+
+
+@settings(max_examples=20, deadline=None)
 @given(shapes(), st.integers(1, 9))
 def test_an_open_order_takes_every_tile_and_waits_for_nothing(shape: Shape, sms: int) -> None:
     plan = make_plan(shape, "atomic", sms)
@@ -62,7 +74,7 @@ def test_an_open_order_takes_every_tile_and_waits_for_nothing(shape: Shape, sms:
     assert simulate(plan).stalled.max() == 0
 
 
-@pytest.mark.parametrize(("n", "m"), [(4, 2), (6, 2), (8, 4), (12, 2), (16, 8)])
+@pytest.mark.parametrize(("n", "m"), [(4, 2), (6, 2), (8, 4), (12, 2)])
 def test_list_is_at_most_one_addition_above_the_optimum(n: int, m: int) -> None:
     for mask, tiles in (("causal", m * (n + 1) / 2), ("full", m * n)):
         run = simulate(make_plan(square(mask, n, m), "list", n), Costs(5, 1))
@@ -70,7 +82,7 @@ def test_list_is_at_most_one_addition_above_the_optimum(n: int, m: int) -> None:
 
 
 def test_list_comes_near_the_work_bound_where_no_closed_form_is_known() -> None:
-    window = make_shape("window:511,0", seqlen="4096", block="64x128", heads=8, kv_heads=4)
+    window = make_shape("window:511,0", seqlen="4096", block="64x128", heads=4, kv_heads=2)
     rng = np.random.default_rng(3)
     blocks = Shape(8, rng.random((24, 40)) < 0.4, mask="blocks")
     for shape, sms, most in ((window, 12, 1.07), (blocks, 13, 1.07)):

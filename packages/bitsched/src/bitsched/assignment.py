@@ -8,7 +8,7 @@ import numpy as np
 
 from bitsched.chains import Chains, Longs
 from bitsched.costs import Costs
-from bitsched.kernel import Kernel
+from bitsched.kernel import Kernel, sift_down
 from bitsched.plan import Plan
 from bitsched.simulation import simulate
 from bitsched.taskgraph import Floats, predecessors
@@ -126,24 +126,7 @@ def _take(
             break
         p = heap[0]
         free -= 1
-        moved = heap[free]
-        k = 0
-        while True:
-            child = 2 * k + 1
-            if child >= free:
-                break
-            a = heap[child]
-            if child + 1 < free:
-                b = heap[child + 1]
-                if clock[b] < clock[a] or (clock[b] == clock[a] and b < a):
-                    child += 1
-                    a = b
-            if clock[a] < clock[moved] or (clock[a] == clock[moved] and a < moved):
-                heap[k] = a
-                k = child
-            else:
-                break
-        heap[k] = moved
+        sift_down(heap, free, clock, heap[free])
         result[chain] = p
         at[p] = starts[chain]
         joined[p] = -1
@@ -198,4 +181,4 @@ def _take(
     return (result,)
 
 
-TAKE = Kernel(_take)
+TAKE = Kernel(_take, helpers=(sift_down,))

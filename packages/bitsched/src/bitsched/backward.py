@@ -13,7 +13,7 @@ in the order of the processor that has it. Sums are kept in fp32, as on a GPU.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from bitsched.execution import execute
-from bitsched.plan import Plan
+from bitsched.plan import Plan, counted
 from bitsched.taskgraph import group_of
 from bitsched.tokens import Tokens, tokens_of
 from bitsched.tokens import seen as seen_by_token
@@ -90,9 +90,10 @@ def forward(
     tokens = tokens_of(plan, seqlen)
     lengths = max(tokens.length_q, tokens.n_q), max(tokens.length_kv, tokens.n_kv)
     if lengths[0] * lengths[1] > MOST_SCORES or tokens.heads * max(lengths) * width > MOST_SCORES:
+        what = f"{counted(tokens.heads, 'head')} of {lengths[0]} queries by {lengths[1]} keys"
         raise UsageError(
-            f"{tokens.heads} heads of {lengths[0]} queries by {lengths[1]} keys of width {width} "
-            f"are more than can be run: at most {MOST_SCORES} scores a head, numbers a tensor"
+            f"{what} of width {width} are more than can be run: "
+            f"at most {MOST_SCORES} scores a head, numbers a tensor"
         )
     heads, kv_heads = tokens.heads, tokens.heads // group_of(plan)
     generator = torch.Generator().manual_seed(seed)
@@ -208,9 +209,14 @@ def autograd(saved: Attention) -> Gradients:
 
 
 def largest_error(got: Gradients, exact: Gradients) -> float:
-    """Give the largest absolute difference over dQ, dK and dV."""
+    """Give the largest absolute difference over dQ, dK and dV, NaN where there is one in any."""
     pairs = zip(got.tensors(), exact.tensors(), strict=True)
-    return max(float((one.double() - other).abs().max()) for one, other in pairs)
+    return worst(float((one.double() - other).abs().max()) for one, other in pairs)
+
+
+def worst(values: Iterable[float]) -> float:
+    """Give the largest value, NaN if any is: `max` would pass over it, and hide a wrong result."""
+    return float(np.max(list(values)))
 
 
 def random_delays(plan: Plan, mean_s: float, seed: int, run: int) -> list[float] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from bitsched.backward import (
     largest_error,
     one_thread_a_product,
     random_delays,
+    worst,
 )
 from bitsched.checking import check, faults
 from bitsched.masks import make_shape
@@ -45,7 +47,8 @@ class Bits:
     `hashes` counts the distinct results over the `runs`; `hash` is the first run's (SHA-256 of
     dQ, dK and dV, its first 16 digits). `deviation` is the largest absolute difference of one
     element between two runs, `max_error` that to torch's autograd in fp64, `tolerance` what is
-    allowed of it. `verdict` answers whether all runs gave the same bits.
+    allowed of it. `verdict` answers whether all runs gave the
+    same bits, and those of right gradients.
     """
 
     schedule: str
@@ -72,17 +75,24 @@ class Bits:
 
     @property
     def verdict(self) -> str:
-        """Whether all runs gave the same bits."""
-        return "yes" if self.hashes == 1 else "no"
+        """Whether all runs gave the same bits, and those of right gradients."""
+        return "yes" if self.hashes == 1 and not self.wrong else "no"
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the gradients are further from autograd's than rounding takes them (or NaN)."""
+        return not self.max_error <= self.tolerance
 
     @property
     def fault(self) -> str | None:
         """What is wrong with the result of a plan that promises its bits, or None."""
+        found = []
         if self.ordered and self.hashes > 1:
-            return f"{self.schedule}: {self.hashes} results in {self.runs} runs of a fixed order"
-        if not self.max_error <= self.tolerance:
-            return f"{self.schedule}: off by {self.max_error:.2g}, more than {self.tolerance:.2g}"
-        return None
+            found.append(f"{self.hashes} results in {self.runs} runs of a fixed order")
+        if self.wrong:
+            off = f"off by {self.max_error:.2g}" if math.isfinite(self.max_error) else "not finite"
+            found.append(f"wrong gradients: {off}, more than {self.tolerance:.2g} is not rounding")
+        return f"{self.schedule}: {', and '.join(found)}" if found else None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the record."""
@@ -114,17 +124,17 @@ def compare_bits(
         exact = autograd(saved)
         hashes: dict[str, int] = {}
         spread = _Spread()
-        error = 0.0
+        errors: list[float] = []
         began = time.perf_counter()
         for run in range(runs):
             delays = random_delays(plan, delay_us * 1e-6, seed, run)
             made = backward(plan, saved, threads=threads, delays_s=delays)
             hashes.setdefault(hash_of(made), run)
             spread.add(made)
-            error = max(error, largest_error(made, exact))
+            errors.append(largest_error(made, exact))
             on_run()
         wall_s = time.perf_counter() - began
-    largest = max(float(one.abs().max()) for one in exact.tensors())
+    largest = worst(float(one.abs().max()) for one in exact.tensors())
     tokens = saved.tokens
     return Bits(
         schedule=str(plan.about.get("schedule", "unnamed")),
@@ -145,7 +155,7 @@ def compare_bits(
         hashes=len(hashes),
         hash=next(iter(hashes))[:16],
         deviation=spread.largest(),
-        max_error=error,
+        max_error=worst(errors),
         tolerance=TOLERANCE[dtype] * max(1.0, largest),
         wall_s=round(wall_s, 3),
     )
@@ -229,4 +239,4 @@ class _Spread:
 
     def largest(self) -> float:
         pairs = zip(self.low, self.high, strict=True)
-        return max(float((high.double() - low.double()).abs().max()) for low, high in pairs)
+        return worst(float((high.double() - low.double()).abs().max()) for low, high in pairs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bitsched.costs import Costs
 from bitsched.masks import shape_of
-from bitsched.plan import Plan
+from bitsched.plan import Plan, counted
 from bitsched.shape import Shape
 from bitsched.simulation import DeadlockError, simulate
 from bitsched.taskgraph import Longs, chains, predecessors, sums, tile_name
@@ -92,7 +92,8 @@ def _tiles(plan: Plan, shape: Shape | None) -> Finding:
         kv, q = np.nonzero(shape.active)
         expected = ((np.arange(heads)[:, None] * n_kv + kv) * n_q + q).reshape(-1)
         if np.array_equal(found, expected):
-            return Finding("tiles", "yes", f"all {plan.tasks} tiles are there once")
+            said = "the one tile is" if plan.tasks == 1 else f"all {plan.tasks} tiles are"
+            return Finding("tiles", "yes", f"{said} there once")
         extra = [_tile(plan, task) for task in np.flatnonzero(outside).tolist()]
         wrong = [
             ("missing", _tuples(np.setdiff1d(expected, found), n_kv, n_q)),
@@ -102,7 +103,7 @@ def _tiles(plan: Plan, shape: Shape | None) -> Finding:
     tiles = [tile for _, group in wrong for tile in group]
     if tiles:
         said = "; ".join(
-            f"{_number(len(group), 'tile')} {how}: {_names(group)}" for how, group in wrong if group
+            f"{counted(len(group), 'tile')} {how}: {_names(group)}" for how, group in wrong if group
         )
         return Finding("tiles", "no", said, len(tiles), tiles[:LISTED])
     said = "no tile is there twice; which ones belong there is not known"
@@ -119,16 +120,17 @@ def _chains(plan: Plan) -> Finding:
     if again.size:
         tiles = [_tile(plan, task) for task in again.tolist()]
         count = int(np.unique(chain[again]).size)
-        said = f"{_number(count, 'chain')} split; broken before {_names(tiles)}"
+        said = f"{counted(count, 'chain')} split; broken before {_names(tiles)}"
         return Finding("chains", "no", said, count, tiles[:LISTED])
-    return Finding("chains", "yes", f"{_number(runs.size, 'chain')}, each on one processor")
+    return Finding("chains", "yes", f"{counted(runs.size, 'chain')}, each on one processor")
 
 
 def _order(plan: Plan) -> Finding:
     open_ = np.flatnonzero(plan.rank < 0)
     if open_.size:
         tiles = [_tile(plan, task) for task in open_[:LISTED]]
-        said = f"{open_.size} shares are added in no fixed order (atomics): {_names(tiles)}"
+        shares = f"{counted(open_.size, 'share')} {'is' if open_.size == 1 else 'are'}"
+        said = f"{shares} added in no fixed order (atomics): {_names(tiles)}"
         return Finding("order", "no", said, int(open_.size), tiles)
     target = sums(plan)
     order = np.lexsort((plan.rank, target))
@@ -140,10 +142,10 @@ def _order(plan: Plan) -> Finding:
     if wrong.size:
         tiles = [_tile(plan, task) for task in wrong[:LISTED]]
         which = int(np.unique(target[wrong]).size)
-        said = f"ranks of {_number(which, 'dQ tile')} are not 0, 1, 2, ...: {_names(tiles)}"
+        said = f"ranks of {counted(which, 'dQ tile')} are not 0, 1, 2, ...: {_names(tiles)}"
         return Finding("order", "no", said, int(wrong.size), tiles)
     return Finding(
-        "order", "yes", f"{_number(int((size > 0).sum()), 'dQ tile')}, each added in one order"
+        "order", "yes", f"{counted(int((size > 0).sum()), 'dQ tile')}, each added in one order"
     )
 
 
@@ -167,10 +169,10 @@ def _lemma(plan: Plan) -> Finding:
     edges = np.stack([plan.head[tasks], plan.q[tasks], plan.kv[before], plan.kv[tasks]], axis=1)
     tiles = [_tile(plan, task) for task in tasks[:LISTED]]
     first = tile_name(plan, int(tasks[0]))
-    verb = "share is" if tasks.size == 1 else "shares are"
+    shares = f"{counted(tasks.size, 'share')} {'is' if tasks.size == 1 else 'are'}"
     said = (
-        f"{tasks.size} {verb} due no later than the one before: {first} waits for KV "
-        f"{plan.kv[before[0]]}" + (", ..." if tasks.size > 1 else "")
+        f"{shares} due no later than the one before: {first} waits for KV {plan.kv[before[0]]}"
+        + (", ..." if tasks.size > 1 else "")
     )
     return Finding("lemma", "no", said, int(tasks.size), tiles, edges[:LISTED].tolist())
 
@@ -187,10 +189,6 @@ def _names(tiles: Iterable[list[int]]) -> str:
     tiles = list(tiles)
     names = [f"head {h} KV {kv} Q {q}" for h, kv, q in tiles[:_NAMED]]
     return ", ".join(names) + (", ..." if len(tiles) > _NAMED else "")
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 __all__ = ["Finding", "check", "faults", "meeting"]

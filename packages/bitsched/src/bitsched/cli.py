@@ -121,6 +121,8 @@ def gantt(
     c: o.C = 5.0,
     r: o.R = 1.0,
     latency: o.Latency = None,
+    partitions: o.Partitions = 2,
+    register_penalty: o.RegisterPenalty = 0.0,
     join_latency: o.JoinLatency = 0.0,
     head_barrier: o.HeadBarrier = False,
     kind: o.ChartKind = None,
@@ -140,7 +142,7 @@ def gantt(
     from papercuts.streams import check_output, default_input
 
     check_output(output, force=force)
-    costs = make_costs(c, r, latency, join_latency=join_latency)
+    costs = make_costs(c, r, latency, partitions, register_penalty, join_latency)
     read = read_plan(default_input(plan, "plan"))
     run = simulate(read, costs, head_barrier=head_barrier)
     chart = plan_timeline(read, run, unit=unit)
@@ -179,14 +181,16 @@ def check(
 @app.command()
 def compare(
     mask: o.GridMask = "causal",
-    n: o.GridTiles = "4..32",
+    n: o.GridTiles = None,
     heads: o.GridHeads = "2..16",
     sms: o.Sms = None,
-    block: o.GridBlock = 128,
+    block: o.GridBlock = None,
     fixed_tokens: o.FixedTokens = False,
     c: o.C = 5.0,
     r: o.R = 1.0,
     latency: o.Latency = None,
+    partitions: o.Partitions = 2,
+    register_penalty: o.RegisterPenalty = 0.0,
     join_latency: o.JoinLatency = 0.0,
     plot: Plot = None,
     format: Format = None,  # noqa: A002
@@ -195,15 +199,15 @@ def compare(
 ) -> None:
     """Compare all schedules over a grid of shapes, in the model."""
     from bitsched.comparing import compare as compare_all
-    from bitsched.comparing import read_range
+    from bitsched.comparing import read_sizes
     from bitsched.costs import make_costs
     from bitsched.plot import check_plot, plot_comparison
     from papercuts.streams import check_output, write_records
 
     check_plot(plot, force=force)
     check_output(output, force=force)
-    costs = make_costs(c, r, latency, join_latency=join_latency)
-    sizes = read_range("--n", n), read_range("--heads", heads)
+    costs = make_costs(c, r, latency, partitions, register_penalty, join_latency)
+    sizes = read_sizes(mask, n, heads, block, fixed_tokens=fixed_tokens)
     made = compare_all(mask, *sizes, costs, sms=sms, block=block, fixed_tokens=fixed_tokens)
     rows = list(made) if plot else made
     write_records(rows, output, format=format, force=force)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitsched.costs import Costs
+from bitsched.lowerbounds import least_load
 from bitsched.plan import Ints, Plan
 from bitsched.shape import Shape
 from bitsched.simulation import simulate
@@ -75,13 +76,13 @@ def find_optimum(
         raise UsageError(f"a plan needs at least one processor, not {processors}")
     c, r, unit = _whole(compute, reduce)
     model = _Model(cp_model, shape, processors, c, r)
-    if count_tiles:
-        model.count_tiles()
+    counted = model.count_tiles() if count_tiles else 0
     plan, makespan = hint, None if hint is None else model.begin_at(hint)
     began = time.perf_counter()
     solver, status = _solve(cp_model, model.model, time_limit_s, seed)
     wall_s = time.perf_counter() - began
-    bound = _least(solver.best_objective_bound)
+    # Where the limit ends the search early, the solver may not have come so far.
+    bound = max(counted, _least(solver.best_objective_bound))
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found = round(solver.objective_value)
         if makespan is None or found < makespan:
@@ -145,11 +146,12 @@ class _Model:
         """Give the number of each task's chain, unique for (KV head, KV tile): [tasks]."""
         return self.head.astype(np.int64) // self.shape.group * self.shape.n_kv + self.kv
 
-    def count_tiles(self) -> None:
-        """Add that the busiest processor has at least `least_load` tiles."""
+    def count_tiles(self) -> int:
+        """Add that the busiest processor has at least `least_load` tiles, and give their time."""
         sizes = np.unique(self._chain_numbers(), return_counts=True)[1]
-        load = least_load(sizes.tolist(), self.processors)
-        self.model.add(self.makespan >= self.length * load)
+        least = self.length * int(least_load(sizes, self.processors))
+        self.model.add(self.makespan >= least)
+        return least
 
     def begin_at(self, plan: Plan) -> int:
         """Hint at the times of a plan, and give its makespan."""
@@ -195,20 +197,6 @@ class _Model:
                 "schedule": "exact",
             },
         )
-
-
-def least_load(sizes: list[int], processors: int) -> int:
-    """Give a lower bound on the tiles of the busiest processor, for chains of these sizes.
-
-    A tile is whole, so one has at least ceil(tiles / processors). Of the k * processors + 1
-    longest chains one has k + 1 (Graham's pigeonhole for identical machines).
-    """
-    falling = sorted(sizes, reverse=True)
-    bounds = [-(-sum(falling) // processors)]
-    for k in range((len(falling) - 1) // processors + 1):
-        longest = falling[: k * processors + 1]
-        bounds.append(sum(longest[-(k + 1) :]))
-    return max(bounds)
 
 
 def _tiles(shape: Shape) -> tuple[Ints, Ints, Ints]:

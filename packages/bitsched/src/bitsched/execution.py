@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from bitsched.plan import Plan
+from bitsched.plan import Plan, counted
 from bitsched.taskgraph import predecessors, sums
 from papercuts.errors import NegativeResult
 
@@ -92,9 +92,8 @@ class _Execution(Generic[T]):
         if self.error is not None:
             raise self.error
         if len(self.order) < len(self.done):
-            raise NegativeResult(
-                f"deadlock: {len(self.done) - len(self.order)} tasks wait for one another"
-            )
+            left_over = counted(len(self.done) - len(self.order), "task")
+            raise NegativeResult(f"deadlock: {left_over} left, and none of them can run")
         return self.order
 
     def _work(self, left: threading.Event) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from bitsched.plan import Plan
+from bitsched.plan import Plan, counted
 from bitsched.simulation import Simulation
 from bitsched.svgchart import svg_text
 from bitsched.textchart import chart_lines
@@ -28,7 +28,7 @@ def plan_timeline(plan: Plan, simulation: Simulation, *, unit: str = "") -> Time
     what = ", ".join(str(word) for word in (mask, schedule) if word is not None) or "plan"
     return graph_timeline(
         simulation,
-        what=f"{what}: {plan.processors} SMs, {plan.tasks} tiles",
+        what=f"{what}: {counted(plan.processors, 'SM')}, {counted(plan.tasks, 'tile')}",
         group=plan.head.astype(np.int64),
         name=lambda task: f"{plan.kv[task]},{plan.q[task]}",
         unit=unit or "in the unit of c and r",

@@ -11,6 +11,7 @@ import numpy as np
 
 from bitsched.gantt import graph_timeline
 from bitsched.listscheduling import Schedule, Scheduled, schedule_tasks
+from bitsched.plan import counted
 from bitsched.simulation import Simulation, simulate
 from bitsched.tasklist import TaskList
 from bitsched.timeline import Timeline
@@ -32,7 +33,7 @@ class GraphRun:
     def bound(self) -> float:
         """No schedule on so many processors takes less."""
         bounds, scheduled = self.simulation.bounds, self.scheduled
-        return max(bounds.work, bounds.reduction, scheduled.path, scheduled.pinned)
+        return max(bounds.best, scheduled.path, scheduled.pinned)
 
     def summary(self) -> dict[str, Any]:
         """Give the record of the whole graph; its critical path is null past 200 tasks."""
@@ -48,6 +49,7 @@ class GraphRun:
             "work_bound": max(simulation.bounds.work, scheduled.pinned),
             "path_bound": scheduled.path,
             "reduction_bound": simulation.bounds.reduction,
+            "load_bound": simulation.bounds.load,
             "bound": self.bound,
             "gap": simulation.makespan / self.bound if self.bound else 1.0,
             "idle_share": simulation.idle_share,
@@ -90,9 +92,10 @@ class GraphRun:
     def timeline(self, unit: str = "") -> Timeline:
         """Give what a chart draws: colours are accumulators."""
         tasks, order = self.tasks, self.scheduled.task
+        processors = self.simulation.graph.processors
         return graph_timeline(
             self.simulation,
-            what=f"{tasks.tasks} tasks, {self.simulation.graph.processors} processors",
+            what=f"{counted(tasks.tasks, 'task')}, {counted(processors, 'processor')}",
             bound=self.bound,
             group=tasks.into[order],
             name=lambda task: tasks.ids[order[task]],

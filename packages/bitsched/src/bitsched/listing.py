@@ -8,7 +8,7 @@ import numpy as np
 
 from bitsched.chains import Chains, Longs
 from bitsched.costs import Costs
-from bitsched.kernel import Kernel
+from bitsched.kernel import Kernel, sift_down
 from bitsched.plan import Plan
 
 PRIORITIES = ("cyclic", "remaining", "given")
@@ -124,25 +124,8 @@ def _pick(
             free_at[g] = clock[p]
             at[p] = a + 1
         # The root became later, or is another: sift it down.
-        moved = heap[0]
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= size:
-                break
-            b = heap[child]
-            if child + 1 < size:
-                d = heap[child + 1]
-                if clock[d] < clock[b] or (clock[d] == clock[b] and d < b):
-                    child += 1
-                    b = d
-            if clock[b] < clock[moved] or (clock[b] == clock[moved] and b < moved):
-                heap[i] = b
-                i = child
-            else:
-                break
-        heap[i] = moved
+        sift_down(heap, size, clock, heap[0])
     return owner, order, rank
 
 
-PICK = Kernel(_pick)
+PICK = Kernel(_pick, helpers=(sift_down,))

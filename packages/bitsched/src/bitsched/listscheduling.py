@@ -15,7 +15,7 @@ from papercuts.errors import UsageError
 
 Schedule = Literal["list", "fifo", "given"]
 
-_SHOWN = 8  # tasks of a cycle that its message names
+_SHOWN = 12  # tasks of a cycle that its message names
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,8 @@ def _cycle(tasks: TaskList) -> Exception:
     graph.add_edges_from(tasks.edges.tolist())
     ring = [int(edge[0]) for edge in nx.find_cycle(graph)]
     names = [repr(tasks.ids[task]) for task in ring]
-    shown = " -> ".join([*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else []), names[0]])
+    more = [f"... and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    shown = " -> ".join([*names[:_SHOWN], *more, names[0]])
     return tasks.error(ring[0], f"a cycle of {len(ring)}: {shown}", "tasks that can all start")
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from bitsched.plan import counted
 from bitsched.shape import Mask, Shape
 from papercuts.errors import DataError, UsageError
 from papercuts.streams import open_input
@@ -47,7 +48,7 @@ def make_shape(
         active = read_blocks(rest)
         if sizes is not None and (sizes[0], sizes[1]) != active.shape[::-1]:
             raise DataError(
-                f"{active.shape[1]} rows of {active.shape[0]} tiles",
+                f"{counted(active.shape[1], 'row')} of {counted(active.shape[0], 'tile')}",
                 path=rest,
                 expected=f"{sizes[0]} Q tiles (rows) by {sizes[1]} KV tiles",
             )
@@ -205,7 +206,7 @@ def _text(data: bytes, path: str) -> Active:
             raise DataError("a character that is not 0 or 1", path=path, line=number)
         if rows and len(digits) != len(rows[0]):
             raise DataError(
-                f"{len(digits)} tiles", path=path, line=number, expected=f"{len(rows[0])}"
+                counted(len(digits), "tile"), path=path, line=number, expected=f"{len(rows[0])}"
             )
         rows.append([digit == 0x31 for digit in digits])
     if not rows:

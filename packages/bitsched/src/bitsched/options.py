@@ -199,17 +199,28 @@ Unit = Annotated[
     str, typer.Option("--unit", metavar="TEXT", help="Unit of the costs, for the time axis.")
 ]
 GridMask = Annotated[
-    str, typer.Option("--mask", metavar="MASK", help="full, causal or window:LEFT,RIGHT (tokens).")
-]
-GridTiles = Annotated[
     str,
     typer.Option(
-        "--n", metavar="RANGE", help="Tiles a side: N, N,N,..., N..M (doubling) or N..M:STEP."
+        "--mask",
+        metavar="MASK",
+        help="full, causal, window:LEFT,RIGHT (tokens) or file:PATH (blocks, as in `plan`; the "
+        "file says how many, so without --n, --block and --fixed-tokens).",
+    ),
+]
+GridTiles = Annotated[
+    str | None,
+    typer.Option(
+        "--n",
+        metavar="RANGE",
+        help="Tiles a side: N, N,N,..., N..M (doubling) or N..M:STEP. Default: 4..32.",
     ),
 ]
 GridHeads = Annotated[str, typer.Option("--heads", metavar="RANGE", help="Heads, as --n.")]
 GridBlock = Annotated[
-    int, typer.Option("--block", metavar="N", min=1, help="Tokens in a tile (window masks).")
+    int | None,
+    typer.Option(
+        "--block", metavar="N", min=1, help="Tokens in a tile (window masks). Default: 128."
+    ),
 ]
 FixedTokens = Annotated[
     bool,

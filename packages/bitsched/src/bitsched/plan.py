@@ -12,6 +12,11 @@ Ints = NDArray[np.int32]
 MOST_PROCESSORS = 2**20
 
 
+def counted(count: int, what: str) -> str:
+    """Write `1 tile` or `2 tiles`."""
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Tasks in the order of their processors (sheet: SM i walks its tasks from first to last).

@@ -30,7 +30,7 @@ def read_plan(path: str | Path) -> Plan:
     provenance that describes no shape or differs from line to line.
     """
     found: dict[int, tuple[NDArray[np.int32], Record]] = {}
-    for record in read_records(path, format="json"):
+    for record in _records(path):
         number = _processor(record)
         if number in found:
             raise record.error(
@@ -83,6 +83,21 @@ def plan_lines(plan: Plan) -> Iterator[bytes]:
         # The tiles of a block mask are long: once is enough.
         more = {"blocks": blocks} if p == 0 and blocks is not None else {}
         yield dumps({"processor": p, "tasks": tasks, "bitsched": about | more})
+
+
+def _records(path: str | Path) -> Iterator[Record]:
+    """Read the lines; one that does not even begin like JSON is said to be none, in few words."""
+    try:
+        yield from read_records(path, format="json")
+    except DataError as error:
+        if not (error.message.startswith("not JSON") and error.message.endswith("at column 1")):
+            raise
+        raise DataError(
+            "this line is not JSON",
+            path=path,
+            line=error.line,
+            expected="a line of `bitsched plan`",
+        ) from None
 
 
 def _processor(record: Record) -> int:

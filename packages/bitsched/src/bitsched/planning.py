@@ -13,7 +13,7 @@ from bitsched.checking import meeting
 from bitsched.costs import Costs
 from bitsched.listing import PRIORITIES, list_schedule
 from bitsched.lowerbounds import bounds
-from bitsched.plan import MOST_PROCESSORS, Plan
+from bitsched.plan import MOST_PROCESSORS, Plan, counted
 from bitsched.shape import Shape
 from bitsched.shifts import shift, symmetric
 from bitsched.simulation import simulate
@@ -230,12 +230,13 @@ def notes(plan: Plan) -> Iterator[str]:
         proved = f"{makespan} is the least makespan"
         yield proved if about["proved"] else f"not proved: {makespan}, and at least {bound}"
     if about.get("padded"):
-        yield f"{about['n_kv']} tiles are odd: planned as one more, which is left out"
+        odd = counted(_integer(about["n_kv"]), "tile")
+        yield f"{odd} a side, an odd number: planned as one more, which is left out"
     if about.get("assign") in ("dynamic", "longest") and about["schedule"] in _WALKS:
         which = "next" if about["assign"] == "dynamic" else "longest"
         yield f"each SM that is free takes the {which} chain, at the costs given"
     elif about.get("assign") == "waves" and plan.processors < _integer(about["n_kv"]):
-        yield f"{about['n_kv']} KV tiles on {plan.processors} SMs: in waves"
+        yield f"{about['n_kv']} KV tiles on {counted(plan.processors, 'SM')}: in waves"
     idle = int((plan.starts[1:] == plan.starts[:-1]).sum())
     if idle:
         yield f"{idle} of {plan.processors} SMs have nothing to do"

@@ -48,10 +48,10 @@ _SIMULATION = _object(
             _MAYBE,
         ),
         **dict.fromkeys(
-            ("work_bound", "chain_bound", "reduction_bound"),
+            ("work_bound", "chain_bound", "reduction_bound", "load_bound"),
             _MAYBE,
         ),
-        "bound_by": {"enum": ["work", "chain", "reduction", None]},
+        "bound_by": {"enum": ["work", "chain", "reduction", "load", None]},
         "path_tasks": _MAYBE_COUNT,
         "waiting": _TILES,
     }
@@ -100,14 +100,17 @@ _PROOF = _object(
 _BITS = _object(
     {
         **{key: {"type": "string"} for key in ("schedule", "mask", "hash")},
-        "verdict": {"enum": ["yes", "no"], "description": "all runs gave the same bits"},
+        "verdict": {
+            "enum": ["yes", "no"],
+            "description": "all runs gave the same bits, and those of right gradients",
+        },
         "ordered": {"type": "boolean", "description": "the plan fixes the order of each sum"},
         **dict.fromkeys(("heads", "kv_heads", "n_kv", "n_q", "processors"), _INTEGER),
         **dict.fromkeys(("seqlen", "width", "threads", "runs", "seed"), _INTEGER),
         "dtype": {"enum": ["fp32", "bf16"]},
         "hashes": _INTEGER | {"description": "distinct results of all runs"},
-        "deviation": _NUMBER | {"description": "largest difference between two runs"},
-        "max_error": _NUMBER | {"description": "largest difference to autograd in fp64"},
+        "deviation": _MAYBE | {"description": "largest difference of two runs; null: not finite"},
+        "max_error": _MAYBE | {"description": "largest difference to autograd; null: not finite"},
         "tolerance": _NUMBER | {"description": "the largest max_error allowed"},
         **dict.fromkeys(("delay_us", "wall_s"), _NUMBER),
     }
@@ -140,9 +143,8 @@ _GRAPH = _object(
     {
         **dict.fromkeys(("tasks", "processors", "accumulators", "critical_path_tasks"), _INTEGER),
         "schedule": {"enum": ["list", "fifo", "given"]},
-        **dict.fromkeys(
-            ("makespan", "work_bound", "path_bound", "reduction_bound", "bound", "gap"), _NUMBER
-        ),
+        **dict.fromkeys(("makespan", "bound", "gap"), _NUMBER),
+        **dict.fromkeys(("work_bound", "path_bound", "reduction_bound", "load_bound"), _NUMBER),
         "idle_share": _NUMBER,
         "critical_path": {
             "type": ["array", "null"],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Costs", "DeadlockError", "Simulation", "simulate"]
 
-_SHOWN = 4  # tasks of a deadlock that its message names
+_SHOWN = 12  # tasks of a deadlock that its message names
 
 
 class DeadlockError(NegativeResult):
@@ -34,8 +34,10 @@ class DeadlockError(NegativeResult):
     def __init__(self, graph: TaskGraph, waiting: Sequence[int], cycle: Sequence[int]) -> None:
         shown = cycle or waiting
         names = ", ".join(graph.label(task) for task in shown[:_SHOWN])
-        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        more = f", ... and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
         how = "wait for one another in a ring" if cycle else "wait for ever"
+        if len(shown) == 1:
+            how = "waits for a later task of its own processor" if cycle else "waits for ever"
         if not cycle and graph.phase is not None:
             how += " (the plan does not go head by head, as the barrier asks)"
         super().__init__(f"deadlock: {names}{more} {how}")

@@ -46,6 +46,7 @@ def summary(plan: Plan, run: Simulation, costs: Costs) -> dict[str, Any]:
         "work_bound": run.bounds.work,
         "chain_bound": run.bounds.chain,
         "reduction_bound": run.bounds.reduction,
+        "load_bound": run.bounds.load,
         "path_tasks": int(run.critical_path.size),
         "waiting": [],
     }
@@ -55,7 +56,7 @@ def deadlocked(plan: Plan, error: DeadlockError, costs: Costs) -> dict[str, Any]
     """Say which tasks wait for ever; what a run would have given is null."""
     names = (
         "makespan gap bound bound_by idle_share stalled_share work_bound chain_bound "
-        "reduction_bound path_tasks"
+        "reduction_bound load_bound path_tasks"
     )
     waiting = [
         [int(plan.head[task]), int(plan.kv[task]), int(plan.q[task])] for task in error.waiting

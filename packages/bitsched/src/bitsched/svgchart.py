@@ -6,7 +6,17 @@ import math
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from bitsched.timeline import COMPUTE, IDLE, WAIT, Timeline, number, ordinal, raster, ticks
+from bitsched.timeline import (
+    COMPUTE,
+    IDLE,
+    WAIT,
+    Timeline,
+    number,
+    ordinal,
+    raster,
+    spread_rows,
+    ticks,
+)
 
 # Light for compute, dark of the same hue for reduce; told apart also by those who see few colours.
 _LIGHT = ("#a6cee3", "#fdd49e", "#b8e0b0", "#d9c3e6", "#f4b6b0",
@@ -143,7 +153,7 @@ class _Chart:
 
     def _cells(self) -> Iterator[str]:
         """Draw the raster; neighbours alike are one rectangle, and equal fills one path."""
-        cells = raster(self.t, self._columns(), self.rows)
+        cells = raster(self.t, self._columns(), spread_rows(self.t, self.rows))
         height = self.row - self.gap
         fills: dict[str, list[str]] = {}
         for row in range(cells.rows.size):

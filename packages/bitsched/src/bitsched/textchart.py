@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bitsched.timeline import IDLE, REDUCE, WAIT, Raster, Timeline, number, ordinal, ticks
+from bitsched.timeline import IDLE, REDUCE, WAIT, Raster, Timeline, number, rows_with_path, ticks
 from bitsched.timeline import raster as cut
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -21,21 +21,22 @@ def chart_lines(timeline: Timeline, width: int) -> Iterator[str]:
 
     A small letter is a compute of its group (a head), a capital letter its reduction, `~` the
     wait for the turn in a sum and `.` idle time. Under each processor `=` marks the critical
-    path (with up to 16 processors), and the last rows say on which processor it is when. Past 48
-    processors every k-th is shown.
+    path (where it visits up to 16 of them), and the last rows say on which processor it is when.
+    Past 48 processors those of the critical path are drawn, and others spread evenly.
     """
     width = max(width, 40)
     edge = len(str(max(0, timeline.processors - 1)))
     edge = max(edge, len(timeline.processor_word), 4)
     columns = _columns(width - edge - 3, timeline.makespan)
-    cells = cut(timeline, columns, _MOST_ROWS)
+    cells = cut(timeline, columns, rows_with_path(timeline, _MOST_ROWS))
+    marked = timeline.path_processors().size <= _MARKED_ROWS
     yield from textwrap.wrap(timeline.title, width)
     yield ""
     yield from _axis(timeline, cells, edge, columns, width)
     on_path = _path_cells(timeline, cells, columns)
     for row, processor in enumerate(cells.rows.tolist()):
         yield f"{processor:>{edge}} |{_row(cells, row)}|"
-        if cells.rows.size <= _MARKED_ROWS and (on_path == processor).any():
+        if marked and (on_path == processor).any():
             marks = "".join(_PATH if on else " " for on in on_path == processor)
             yield f"{'':>{edge}}  {marks}".rstrip()
     yield f"{'':>{edge}} +{'-' * columns}+"
@@ -128,12 +129,19 @@ def _legend(t: Timeline, cells: Raster) -> Iterator[str]:
     if -1 in groups:
         yield "o compute, # reduce (without an accumulator)"
     yield f"{_WAIT} wait for the turn in the sum, {_IDLE} idle"
-    marked = cells.rows.size <= _MARKED_ROWS
+    visited = t.path_processors().size
+    marked = visited <= _MARKED_ROWS
     under = f"{_PATH} and the last row" if marked else "the last row"
     yield f"critical path: {under}, which names its {t.processor_word}"
-    every = int(cells.rows[1] - cells.rows[0]) if cells.rows.size > 1 else 1
-    if every > 1:
-        yield f"every {ordinal(every)} of {t.processors} processors is shown"
+    drawn = cells.rows.size
+    if drawn < t.processors:
+        which = f"all {visited} of the critical path and others, spread evenly"
+        if visited > drawn:
+            which = f"those with most of the critical path, which is on {visited}"
+        yield (
+            f"{drawn} of {t.processors} {t.processor_word}s are drawn ({which}), "
+            f"{t.processors - drawn} left out"
+        )
     shortest = t.end - t.start
     if shortest.size and float(shortest.min()) < cells.step:
         yield "a character shows what takes most of its time: shorter parts are not seen"

@@ -43,6 +43,10 @@ class Timeline:
     unit: str = ""
     processor_word: str = "SM"
 
+    def path_processors(self) -> Longs:
+        """Give the processors that the critical path visits, in order of their numbers."""
+        return np.unique(self.processor[self.path]).astype(np.int64)
+
     @property
     def makespan(self) -> float:
         """The end of the last task, 0 without tasks."""
@@ -72,13 +76,32 @@ class Raster:
     step: float
 
 
-def raster(timeline: Timeline, columns: int, most_rows: int) -> Raster:
-    """Cut a timeline into `columns` cells of equal time, at most `most_rows` processors.
+def spread_rows(timeline: Timeline, most: int) -> Longs:
+    """Give at most `most` processors: where there are more, every k-th."""
+    every = max(1, math.ceil(timeline.processors / most))
+    return np.arange(0, timeline.processors, every)
 
-    Where there are more processors, every k-th is shown.
+
+def rows_with_path(timeline: Timeline, most: int) -> Longs:
+    """Give at most `most` processors: those of the critical path, then others spread evenly.
+
+    Where the path visits more than `most`, those that have most of its time.
     """
-    every = max(1, math.ceil(timeline.processors / most_rows))
-    rows = np.arange(0, timeline.processors, every)
+    if timeline.processors <= most:
+        return np.arange(timeline.processors)
+    visited = timeline.path_processors()
+    spent = np.zeros(timeline.processors)
+    for task, begin, end in timeline.path_parts():
+        spent[timeline.processor[task]] += end - begin
+    if visited.size >= most:
+        return np.sort(visited[np.argsort(-spent[visited], kind="stable")[:most]])
+    others = np.setdiff1d(np.arange(timeline.processors), visited)
+    room = most - visited.size
+    return np.sort(np.append(visited, others[np.arange(room) * others.size // room]))
+
+
+def raster(timeline: Timeline, columns: int, rows: Longs) -> Raster:
+    """Cut a timeline into `columns` cells of equal time, for the processors `rows`."""
     edges = np.linspace(0.0, timeline.makespan or 1.0, columns + 1)
     step = float(edges[1] - edges[0])
     order = np.lexsort((timeline.start, timeline.processor))

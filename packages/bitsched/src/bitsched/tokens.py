@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitsched.plan import Plan
-from papercuts.errors import UsageError
+from bitsched.plan import Plan, counted
+from papercuts.errors import DataError, UsageError
 
 TILE = 64  # queries in a tile, for a plan in tiles alone
 
@@ -44,7 +44,8 @@ def tokens_of(plan: Plan, seqlen: int | None = None) -> Tokens:
 
     By default as many as the plan was made for, or 64 a tile where it was made in tiles. Another
     number is dealt to the Q tiles evenly, and the keys so that the tiles keep their proportion.
-    Raises `UsageError` for a number that does not go into them.
+    Raises `UsageError` for a number that does not go into them, `DataError` for a plan whose own
+    lengths do not.
     """
     used = [int(column.max(initial=-1)) + 1 for column in (plan.head, plan.kv, plan.q)]
     heads, n_kv, n_q = (
@@ -57,13 +58,23 @@ def tokens_of(plan: Plan, seqlen: int | None = None) -> Tokens:
     block_kv = _said(plan, "tile_kv", max(1, block_q * n_q // n_kv))
     length_q = _said(plan, "length_q", n_q * block_q)
     length_kv = _said(plan, "length_kv", n_kv * block_kv)
+    for name, length, tiles, block in (
+        ("queries", length_q, n_q, block_q),
+        ("keys", length_kv, n_kv, block_kv),
+    ):
+        if block > 1 and not (tiles - 1) * block < length <= tiles * block:
+            raise DataError(
+                f"the plan says {length} {name} in {counted(tiles, 'tile')} of {block}",
+                expected=f"{(tiles - 1) * block + 1} to {tiles * block}",
+            )
     if seqlen is None:
         seqlen = length_q if block_q > 1 else n_q * TILE
     if seqlen == length_q:
         return Tokens(heads, n_kv, n_q, block_q, block_kv, length_q, length_kv, 1)
     if seqlen < 1 or seqlen % (n_q * block_q):
+        has = counted(n_q, "Q tile")
         raise UsageError(
-            f"--seqlen {seqlen}: the plan has {n_q} Q tiles, so take a multiple of {n_q * block_q}"
+            f"--seqlen {seqlen}: the plan has {has}, so take a multiple of {n_q * block_q}"
             + (f", or {length_q}" if length_q != n_q * block_q else "")
         )
     scale = seqlen // (n_q * block_q)
