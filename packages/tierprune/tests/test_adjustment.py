@@ -45,7 +45,9 @@ def check_class(sizes, by_model):
                 assert set(found.canonical) in valid
 
 
-@pytest.mark.parametrize("sizes", [(0, 3), (1, 2), (2, 2), (1, 3)])
+@pytest.mark.parametrize(
+    "sizes", [(0, 3), (1, 2), (2, 2), pytest.param((1, 3), marks=pytest.mark.slow)]
+)
 def test_sets_are_those_that_are_valid_in_every_graph_of_the_class(sizes):
     check_class(sizes, admgs_of(*sizes))
 
@@ -124,12 +126,12 @@ def check_numbers(rng, sizes, queries, learned):
 
 def test_the_formula_of_a_set_found_on_the_pag_equals_the_truncated_factorisation():
     rng = np.random.default_rng(3)
-    assert sum(check_numbers(rng, [2, 3, 3], 12, learned=True) for _ in range(6)) > 20
+    assert sum(check_numbers(rng, [2, 3, 3], 12, learned=True) for _ in range(3)) > 8
 
 
 def test_the_formula_of_a_set_found_on_the_graph_equals_the_truncated_factorisation():
     rng = np.random.default_rng(4)
-    assert sum(check_numbers(rng, [2, 3, 3], 12, learned=False) for _ in range(6)) > 30
+    assert sum(check_numbers(rng, [2, 3, 3], 12, learned=False) for _ in range(3)) > 12
 
 
 @pytest.mark.slow

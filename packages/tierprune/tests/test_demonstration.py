@@ -27,6 +27,7 @@ def test_the_demo_shows_the_claim(capsys):
     assert capsys.readouterr().out == text + "\n"
 
 
+@pytest.mark.slow
 def test_the_measured_graph_has_the_size_it_says():
     import numpy as np
 

@@ -171,6 +171,7 @@ def test_a_true_graph_that_breaks_the_tiers_is_refused(
     assert f"{path}:2: y -> a goes from tier 3 back" in said(capsys, *asked, code=65)[1]
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn(
     capsys: pytest.CaptureFixture[str], truth: str, tmp_path: Path
 ) -> None:

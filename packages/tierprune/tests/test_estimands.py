@@ -70,8 +70,8 @@ def check(seed: int) -> str:
 
 
 def test_estimands_of_whole_and_pruned_graphs_give_the_truth() -> None:
-    kinds = Counter(check(seed) for seed in range(150))
-    assert all(kinds[kind] > 5 for kind in ("whole", "3.2", "3.5", "3.6"))
+    kinds = Counter(check(seed) for seed in range(50))
+    assert all(kinds[kind] > 1 for kind in ("whole", "3.2", "3.5", "3.6"))
 
 
 @pytest.mark.slow

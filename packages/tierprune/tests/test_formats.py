@@ -74,10 +74,7 @@ def same(edge: Edge) -> frozenset[tuple[str, Mark]]:
     return frozenset([(edge.a, edge.at_a), (edge.b, edge.at_b)])
 
 
-@pytest.mark.parametrize("format_", WRITABLE)
-@settings(max_examples=60, deadline=None)
-@given(graph=graphs())
-def test_any_names_and_marks_survive(format_: formats.FormatName, graph: GraphFile) -> None:
+def check_survival(format_: formats.FormatName, graph: GraphFile) -> None:
     text = formats.dumps(formats.converted(graph, format_))
     again = formats.parse(text, format_)
     assert sorted(again.names) == sorted(graph.names)
@@ -89,7 +86,23 @@ def test_any_names_and_marks_survive(format_: formats.FormatName, graph: GraphFi
         assert formats.detect(text) == format_
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
+@given(graph=graphs(), format_=st.sampled_from(WRITABLE))
+def test_any_names_and_marks_survive(format_: formats.FormatName, graph: GraphFile) -> None:
+    check_survival(format_, graph)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format_", WRITABLE)
+@settings(max_examples=100, deadline=None)
+@given(graph=graphs())
+def test_any_names_and_marks_survive_in_each_format(
+    format_: formats.FormatName, graph: GraphFile
+) -> None:
+    check_survival(format_, graph)
+
+
+@settings(max_examples=60, deadline=None)
 @given(
     text=st.text() | st.text('<->o@{}[]="\\;,#/*ab \n'), format_=st.sampled_from([*WRITABLE, "bif"])
 )

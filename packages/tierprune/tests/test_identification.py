@@ -109,10 +109,11 @@ class Plain:
         return self.is_hedge(larger, smaller, x, y) and sinks == set(hedge.roots)
 
 
-def test_verdicts_equal_a_search_of_all_hedges_and_each_hedge_is_one() -> None:
+def check_verdicts(count: int) -> Counter[tuple[bool, str]]:
+    """Compare verdicts with a search of all hedges; count them, conditional or not."""
     rng = random.Random(3)
     seen: Counter[tuple[bool, str]] = Counter()
-    for number in range(520):
+    for number in range(count):
         directed, bidirected = rng.uniform(0.2, 0.7), rng.uniform(0.2, 0.6)
         graph = random_admg(rng, rng.randint(3, 6), directed=directed, bidirected=bidirected)
         query = random_query(rng, graph.names, rng.randint(1, 2) * (number % 2), ends=ENDS)
@@ -123,13 +124,24 @@ def test_verdicts_equal_a_search_of_all_hedges_and_each_hedge_is_one() -> None:
             assert plain.proves(found.hedge)
         seen[bool(query.given), found.verdict] += 1
     assert len(seen) == 4
-    assert min(seen.values()) > 25
+    return seen
 
 
-def test_verdicts_equal_those_of_y0() -> None:
+def test_verdicts_equal_a_search_of_all_hedges_and_each_hedge_is_one() -> None:
+    assert min(check_verdicts(130).values()) > 4
+
+
+@pytest.mark.slow
+def test_verdicts_equal_a_search_of_all_hedges_on_520_graphs() -> None:
+    assert min(check_verdicts(520).values()) > 25
+
+
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_verdicts_equal_those_of_y0(every: int) -> None:
     head, *lines = GOLDEN.read_text().splitlines()
     assert head.startswith("# y0 0.2.11")
     assert len(lines) == 2000
+    lines = lines[::every]
     seen: Counter[tuple[bool, str]] = Counter()
     for line in lines:
         names, arrows, arcs, x, y, z, verdict, *_ = (w.replace("-", "") for w in line.split())
@@ -137,7 +149,7 @@ def test_verdicts_equal_those_of_y0() -> None:
         query = Query(tuple(x), tuple(y), tuple(z))
         assert identify(ADMG.from_edges(names, *pairs), query).verdict == verdict, line
         seen[bool(z), verdict] += 1
-    assert min(seen.values()) > 100
+    assert min(seen.values()) > 100 / every
 
 
 def test_where_y0_as_released_says_otherwise_the_definition_decides() -> None:
@@ -208,8 +220,8 @@ def flips(seed: int, count: int) -> Counter[str]:
 
 
 def test_pruning_keeps_the_verdict_and_the_tight_band_does_not() -> None:
-    seen = flips(1, 1200)
-    assert min(seen[rule] for rule in ("3.2", "3.5", "3.6")) > 50
+    seen = flips(1, 300)
+    assert min(seen[rule] for rule in ("3.2", "3.5", "3.6")) > 10
     assert seen["no to yes"] > 0
     assert seen["yes to no"] == 0
 
@@ -270,6 +282,7 @@ def test_a_deep_recursion_is_no_recursion_here() -> None:
     assert found.estimand.size < 100_000
 
 
+@pytest.mark.slow
 def test_two_thousand_variables_are_pruned_and_identified_in_time() -> None:
     rng = random.Random(4)
     names = [f"v{i}" for i in range(2000)]

@@ -156,6 +156,7 @@ def test_the_oracle_says_what_the_graph_does() -> None:
                 assert oracle.independent(i, j, given) == right
 
 
+@pytest.mark.slow
 def test_the_kernel_test_sees_what_correlation_does_not() -> None:
     from tierprune.independence.kernel import KCI
 

@@ -45,6 +45,7 @@ def test_svg_names_everything_and_repeats(tmp_path: Path) -> None:
     assert "dropped" not in said.replace("0 dropped", "")
 
 
+@pytest.mark.slow
 def test_pag_has_a_ring_for_each_circle(tmp_path: Path) -> None:
     edges = [
         (NAMES[0], NAMES[1], Mark.TAIL, Mark.ARROW),
@@ -64,6 +65,7 @@ def test_pag_has_a_ring_for_each_circle(tmp_path: Path) -> None:
     assert rings == [3 + 1, 0]  # one is in the legend
 
 
+@pytest.mark.slow
 def test_png_of_forty_variables(tmp_path: Path) -> None:
     graph, tiers = random_tiered(random.Random(0), [8] * 5, directed=0.08, bidirected=0.1)
     query = Query(("t2_0",), ("t4_1",), ("t1_0",))

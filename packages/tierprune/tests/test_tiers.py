@@ -90,7 +90,7 @@ def test_wrong_inline_forms(spec: str, message: str) -> None:
         ('{"a": 1, "a": 2}', "a stands twice"),
         ("a: 1\na: 2", "a stands twice"),
         ("[a]: 1", "a name that is a list"),
-        ("[" * 20_000, "lists in lists without end"),
+        ("[\n" * 20_000, "lists in lists without end"),
         ("[" * 20_000 + "]" * 20_000, "lists in lists without end"),
         ("[[a], {b: 1}]", "tier 2 is not a list of names"),
         ("[[a], [a]]", "a stands twice in tiers 1 and 2"),

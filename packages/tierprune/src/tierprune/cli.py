@@ -217,11 +217,11 @@ def discover_command(
 
     check_one_stdin(data="-" if data is None and truth is None else data, tiers=tiers)
     check_output(output, force=force)
-    check_plot(plot, force=force)
     plan = d.make_plan(
         data, read_tiers(tiers), do, outcome, given, full=full, compare=compare, truth=truth,
         test=test, alpha=alpha, max_cond=max_cond, missing=missing, jobs=jobs, plot=plot,
     )  # fmt: skip
+    check_plot(plot, force=force)
     for line in d.answer(plan, compare, output, plot, format=format, force=force, resume=resume):
         get_logger(__name__).info(line)
 

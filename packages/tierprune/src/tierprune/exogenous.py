@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from papercuts.log import get_logger
 from tierprune.bits import bits, mask_of
+from tierprune.dsep import DSepSearch
 from tierprune.independence.base import Independence
 from tierprune.orientation import Conflict, Orientation, Sepsets
-from tierprune.separating import Found, Stretch, Task, search, search_in_parallel
+from tierprune.separating import Choice, Found, Stretch, Task, search, search_in_parallel
 from tierprune.tiergraph import TierGraph
 
 _MANY_SETS = 10_000_000
+_FEW_SETS = 16  # of a pair: asking costs less than finding out that it is in vain
 _MEASURED_S = 0.3  # of tests before their speed is believed: the first ones pay for the start
 _WORTH_S = 1.0  # expected seconds of a level above which other processes are called in
 
@@ -134,22 +136,30 @@ class _Searcher:
         return Task(i, j, stretches) if stretches else None
 
     def possible_d_sep(self) -> None:
+        """Test what sets of neighbours did not separate.
+
+        Pairs with few subsets of Possible-D-SEP are tested on each, as the algorithm is written;
+        the others on those that may be D-SEP (see `tierprune.dsep`).
+        """
         graph = self._learnt.graph
         reach = {v: possible_d_sep(graph, v) for v in graph.tier}
-        tasks = []
+        known: DSepSearch | None = None
+        tasks: list[Task] = []
+        choices: list[Choice] = []
         for i, j in graph.pairs():
-            stretches: list[Stretch] = []
-            ends = [(v, other) for v, other in ((j, i), (i, j)) if v >= graph.earlier]
-            known: tuple[int, ...] = ()
-            for v, other in ends:
-                wide = reach[v] & ~(1 << other)
-                for stretch in self._wider(v, wide, graph.adjacent[v]):
-                    stretch.known = (*known, *self._tested(stretch.size, ends))
-                    stretches.append(stretch)
-                known = (wide,)
-            if stretches:
-                tasks.append(Task(i, j, stretches))
-        sets = sum(stretch.total for task in tasks for stretch in task.stretches)
+            ends = [(v, reach[v] & ~(1 << i | 1 << j)) for v in (j, i) if v >= graph.earlier]
+            if sum(_beyond(wide, graph.adjacent[v]) for v, wide in ends) > _FEW_SETS:
+                known = known or DSepSearch(graph, self._learnt.sepsets)
+                found = known.of(i, j)
+                if found and self._settings.max_cond is None:
+                    fewest = min(found, key=lambda each: each.total)
+                    choices.append(Choice(i, j, fewest, [graph.adjacent[v] for v in (i, j)]))
+                    continue
+                ends = [(each.v, each.everything) for each in found]
+            if task := self._wide(i, j, ends):
+                tasks.append(task)
+        every: list[Task | Choice] = [*tasks, *choices]
+        sets = sum(task.total for task in every)
         if sets > _MANY_SETS:
             # The number may be larger than any float.
             _logger.warning(
@@ -158,6 +168,19 @@ class _Searcher:
             )
         if tasks:
             self._run(tasks, None)
+        if choices:
+            self._run(choices, None)
+
+    def _wide(self, i: int, j: int, ends: list[tuple[int, int]]) -> Task | None:
+        """Give the task to test, for each of the ends (v, wide), the subsets of `wide`."""
+        stretches: list[Stretch] = []
+        known: tuple[int, ...] = ()
+        for v, wide in ends:
+            for stretch in self._wider(v, wide, self._learnt.graph.adjacent[v]):
+                stretch.known = (*known, *self._tested(stretch.size, i, j))
+                stretches.append(stretch)
+            known = (wide,)
+        return Task(i, j, stretches) if stretches else None
 
     def _wider(self, v: int, wide: int, near: int) -> list[Stretch]:
         """Give the stretches of subsets of `wide` that are not inside `near`."""
@@ -169,14 +192,14 @@ class _Searcher:
             count = most
         return [Stretch(v, wide, size, near) for size in range(1, count + 1)]
 
-    def _tested(self, size: int, ends: list[tuple[int, int]]) -> list[int]:
+    def _tested(self, size: int, i: int, j: int) -> list[int]:
         """Give the sets whose subsets of `size` were tested for the skeleton, for this pair."""
         if size >= len(self._levels):
             return []
-        adjacent = self._levels[size]
-        return [adjacent[v] & ~(1 << other) for v, other in ends]
+        ends = (v for v in (j, i) if v >= self._learnt.graph.earlier)
+        return [self._levels[size][v] & ~(1 << i | 1 << j) for v in ends]
 
-    def _run(self, tasks: list[Task], level: int | None) -> None:
+    def _run(self, tasks: Sequence[Task | Choice], level: int | None) -> None:
         learnt, begun = self._learnt, time.perf_counter()
         asked = learnt.tests
         edges = sum(1 for _ in learnt.graph.pairs())  # they are removed once the level is done
@@ -196,20 +219,25 @@ class _Searcher:
         for task, each in zip(tasks, found, strict=True):
             self._take(task, each)
 
-    def _worthwhile(self, tasks: list[Task]) -> bool:
+    def _worthwhile(self, tasks: Sequence[Task | Choice]) -> bool:
         """Guess from the tests so far whether a level takes longer than starting processes does."""
-        rows = sum(min(stretch.total, 10**9) for task in tasks for stretch in task.stretches)
+        rows = sum(min(task.total, 10**9) for task in tasks)
         if self._spent_s < _MEASURED_S or not self._seen:
             return False
         return rows * self._spent_s / self._seen > _WORTH_S
 
-    def _take(self, task: Task, found: Found) -> None:
+    def _take(self, task: Task | Choice, found: Found) -> None:
         learnt = self._learnt
         learnt.tests += found.asked
         learnt.computed += found.computed
         if found.given is not None:
             learnt.graph.remove(task.i, task.j)
             learnt.sepsets[task.i, task.j] = mask_of(found.given)
+
+
+def _beyond(wide: int, near: int) -> int:
+    """Count the subsets of `wide` that are not inside `near`."""
+    return (1 << wide.bit_count()) - (1 << (wide & near).bit_count())
 
 
 def possible_d_sep(graph: TierGraph, x: int) -> int:

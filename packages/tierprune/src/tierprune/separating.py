@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import comb
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tierprune.bits import bits
+from tierprune.dsep import DSep
 from tierprune.independence.base import Independence, Ints
 from tierprune.subsets import subsets
 
@@ -56,6 +57,26 @@ class Task:
     j: int
     stretches: list[Stretch]
 
+    @property
+    def total(self) -> int:
+        """How many sets there are."""
+        return sum(stretch.total for stretch in self.stretches)
+
+
+@dataclass
+class Choice:
+    """A pair i, j, and what may be D-SEP of it; subsets of one of `tested` are left out."""
+
+    i: int
+    j: int
+    dsep: DSep
+    tested: Sequence[int]
+
+    @property
+    def total(self) -> int:
+        """How many sets there are."""
+        return self.dsep.total
+
 
 class Found(NamedTuple):
     """What a search gave: the separating set (or none), tests asked for, and tests computed.
@@ -92,13 +113,24 @@ class _Block:
 
 
 def search(
-    test: Independence, tasks: Sequence[Task], told: Callable[[int], None] | None = None
+    test: Independence,
+    tasks: Sequence[Task | Choice],
+    told: Callable[[int], None] | None = None,
 ) -> list[Found]:
     """Search for a separating set of each task's pair.
 
     The first one in the order of the task is found, whatever is computed together. `told` hears
     now and then how many more tests were asked for.
     """
+    plain = [task for task in tasks if isinstance(task, Task)]
+    if len(plain) < len(tasks):
+        return [_search_choice(test, task, told) for task in tasks if isinstance(task, Choice)]
+    return _search_stretches(test, plain, told)
+
+
+def _search_stretches(
+    test: Independence, tasks: Sequence[Task], told: Callable[[int], None] | None
+) -> list[Found]:
     around: dict[int, int] = {}
     size = 0
     for task in tasks:
@@ -125,7 +157,7 @@ def search(
 
 def search_in_parallel(
     test: Independence,
-    tasks: Sequence[Task],
+    tasks: Sequence[Task | Choice],
     jobs: int,
     told: Callable[[int], None] | None = None,
 ) -> list[Found]:
@@ -141,6 +173,48 @@ def search_in_parallel(
         if told is not None:
             told(sum(each.asked for each in some))
     return found
+
+
+def _search_choice(test: Independence, choice: Choice, told: Callable[[int], None] | None) -> Found:
+    dsep = choice.dsep
+    sets = (mask for mask in dsep.sets() if all(mask & ~inside for inside in choice.tested))
+    test.expect({dsep.v: dsep.everything | 1 << dsep.other}, dsep.everything.bit_count())
+    asked, count = 0, test.ahead.first
+    while block := list(islice(sets, count)):
+        answers = _decide(test, dsep, block)
+        count = min(count * test.ahead.factor, test.ahead.most)
+        first = answers.index(True) if True in answers else None
+        asked += len(block) if first is None else first + 1
+        if told is not None:
+            told(len(block))
+        if first is not None:
+            given, more = _smaller(test, dsep, block[first])
+            return Found(tuple(bits(given)), asked + more, asked + more)
+    return Found(None, asked, asked)
+
+
+def _smaller(test: Independence, dsep: DSep, given: int) -> tuple[int, int]:
+    """Leave out of a separating set, one by one, what is not needed; count the tests."""
+    tests = 0
+    for u in bits(given):
+        tests += 1
+        if _decide(test, dsep, [given & ~(1 << u)])[0]:
+            given &= ~(1 << u)
+    return given, tests
+
+
+def _decide(test: Independence, dsep: DSep, block: Sequence[int]) -> list[bool]:
+    answers = [False] * len(block)
+    sizes: dict[int, list[int]] = {}
+    for place, mask in enumerate(block):
+        sizes.setdefault(mask.bit_count(), []).append(place)
+    for size, places in sizes.items():
+        given = np.array([list(bits(block[place])) for place in places], dtype=np.int64)
+        ends = np.ones(len(places), dtype=np.int64)
+        found = test.decide(dsep.other * ends, dsep.v * ends, given.reshape(-1, size))
+        for place, independent in zip(places, found.tolist(), strict=True):
+            answers[place] = independent
+    return answers
 
 
 def _portions(active: list[_State]) -> Iterator[list[_State]]:
