@@ -13,9 +13,10 @@ import json
 import sys
 from typing import Any
 
-import report
-
 from bitsched.bits import compare_all, plans_to_run
+from papercuts.benchmarks import Report, machine, today
+
+REPORT = Report(__file__)
 
 RUNS, THREADS, SEEDS = 50, 8, 5
 COMMAND = "python packages/bitsched/bench/bits.py"
@@ -46,21 +47,21 @@ def spread(values: list[float], form: str) -> str:
 
 
 def record(rows: list[dict[str, Any]]) -> None:
-    results = report.read_results()
+    results = REPORT.read_results()
     results["bits"] = {
-        "date": report.today(),
-        "machine": report.machine(),
+        "date": today(),
+        "machine": machine(),
         "command": COMMAND,
         "runs": RUNS,
         "threads": THREADS,
         "paper_deviation": PAPER,
         "rows": rows,
     }
-    report.write_results(results)
+    REPORT.write_results(results)
     lines = [
         "## Bits",
         "",
-        f"{report.today()}; {report.machine()};",
+        f"{today()}; {machine()};",
         f"`{COMMAND}`: 512 tokens, two heads of width 64, tiles of 64, {THREADS} threads,",
         f"{RUNS} runs for each of {SEEDS} seeds. Range over the seeds; differences are absolute.",
         f"The paper (H800, bf16) saw {PAPER['full']:g} (full) and {PAPER['causal']:g} (causal)",
@@ -75,7 +76,7 @@ def record(rows: list[dict[str, Any]]) -> None:
         f"| {spread(row['max_error'], '.1e')} |"
         for row in rows
     ]
-    report.write_section("bits", lines)
+    REPORT.write_section("bits", lines)
 
 
 def main() -> None:

@@ -14,10 +14,11 @@ import sys
 from statistics import median
 from typing import Any
 
-import report
-
 from bitsched.costs import Costs
 from bitsched.proving import prove
+from papercuts.benchmarks import Report, machine, today
+
+REPORT = Report(__file__)
 
 SIZES = [(2, 2), (3, 2), (4, 2), (5, 2), (6, 2), (8, 2), (12, 2), (16, 4), (8, 3), (6, 1)]
 LIMIT_S = 20.0
@@ -56,21 +57,21 @@ def cell(way: dict[str, Any]) -> str:
 
 
 def record(rows: list[dict[str, Any]]) -> None:
-    results = report.read_results()
+    results = REPORT.read_results()
     results["prove"] = {
-        "date": report.today(),
-        "machine": report.machine(),
+        "date": today(),
+        "machine": machine(),
         "command": COMMAND,
         "c": 5,
         "r": 1,
         "limit_s": LIMIT_S,
         "rows": rows,
     }
-    report.write_results(results)
+    REPORT.write_results(results)
     lines = [
         "## The least makespan, proved",
         "",
-        f"{report.today()}; {report.machine()};",
+        f"{today()}; {machine()};",
         f"`{COMMAND}`:",
         "n KV by n Q tiles on n processors, c = 5, r = 1. One thread of CP-SAT; wall time of the",
         f"search, median and range over {SEEDS} seeds. From scratch: without a schedule to begin",
@@ -86,7 +87,7 @@ def record(rows: list[dict[str, Any]]) -> None:
             f"| {row['mask']} | {row['n']} | {row['heads']} | {row['closed_form']:g} | {least} | "
             f"{cell(row['from_scratch'])} | {cell(best)} |"
         )
-    report.write_section("prove", lines)
+    REPORT.write_section("prove", lines)
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
-from report import machine, read_results, today, write_results, write_section
 
 from bitsched.checking import check
 from bitsched.costs import Costs
@@ -25,6 +24,9 @@ from bitsched.planfile import read_plan, write_plan
 from bitsched.planning import make_plan
 from bitsched.simulation import simulate
 from bitsched.taskgraph import predecessors
+from papercuts.benchmarks import Report, machine, today
+
+REPORT = Report(__file__)
 
 REPEATS = 5
 COSTS = Costs(5, 1)
@@ -58,8 +60,12 @@ def main() -> None:
     job = lambda: nx.dag_longest_path_length(graph)  # noqa: E731
     rows.append({"job": "networkx, longest path", "tasks": small.tasks} | timed(job))
     where, date = machine(), today()
-    write_results(read_results() | {"speed": {"date": date, "machine": where, "rows": rows}})
-    write_section("speed", table(rows, f"{date}; {where}; `python bench/speed.py`; one core."))
+    REPORT.write_results(
+        REPORT.read_results() | {"speed": {"date": date, "machine": where, "rows": rows}}
+    )
+    REPORT.write_section(
+        "speed", table(rows, f"{date}; {where}; `python bench/speed.py`; one core.")
+    )
 
 
 def timed(job: Callable[[], Any]) -> dict[str, float]:

@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from guided import Row, formulas
-from report import machine, read_results, today, write_results, write_section
 
+from papercuts.benchmarks import Report, machine, today
 from satguide.checkpoint import read
 from satguide.costs import Meter
 from satguide.evaluation import Contest, evaluate
 from satguide.evaluation_table import Table
 from satguide.trainer import Settings
 from satguide.training import Run, default_log, train
+
+REPORT = Report(__file__)
 
 ROWS = (Row("3sat", 100, 200, ""), Row("3sat", 150, 200, ""), Row("3sat", 200, 60, ""))
 
@@ -48,8 +50,8 @@ def main() -> None:
         "seconds_an_iteration": sum(r["solve_s"] + r["learn_s"] for r in log) / len(log),
         "rows": rows,
     }
-    write_results(read_results() | {"eight_minutes": found})
-    write_section("eight_minutes", report(found))
+    REPORT.write_results(REPORT.read_results() | {"eight_minutes": found})
+    REPORT.write_section("eight_minutes", report(found))
 
 
 def measure(model: str, row: Row) -> dict[str, Any]:

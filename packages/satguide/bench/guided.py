@@ -17,14 +17,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from report import machine, read_results, today, write_results, write_section
-
+from papercuts.benchmarks import Report, machine, today
 from papercuts.parallel import seed_for
 from satguide.cnf import CNF
 from satguide.evaluation import Contest, evaluate
 from satguide.evaluation_table import Table
 from satguide.families.spec import generator
 from satguide.models import load
+
+REPORT = Report(__file__)
 
 SEED = 1
 VERSUS = ("minisat22", "glucose4", "cadical195", "kissat404")
@@ -68,12 +69,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=None)
     given = parser.parse_args()
     chosen = given.only.split(",") if given.only else [row.name for row in ROWS]
-    results = read_results()
+    results = REPORT.read_results()
     for row in ROWS:
         if row.name in chosen:
             results.setdefault("guided", {})[row.name] = measure(row, given.jobs)
-            write_results(results)
-    write_section("guided", report(results["guided"]))
+            REPORT.write_results(results)
+    REPORT.write_section("guided", report(results["guided"]))
 
 
 def measure(row: Row, jobs: int | None) -> dict[str, Any]:

@@ -21,10 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pysat.solvers import Solver
-from report import machine, read_results, today, write_results, write_section
 
+from papercuts.benchmarks import Report, machine, today
 from satguide.cnf import CNF
 from satguide.families.spec import generator
+
+REPORT = Report(__file__)
 
 SOLVERS = ("minisat22", "glucose42")  # minisatgh and glucose3, 4 search as these do
 FAMILIES = (("3sat", 150), ("3col", 150))
@@ -194,8 +196,8 @@ def main() -> None:
         "seed": given.seed,
         "rows": compare(rows),
     }
-    write_results(read_results() | {"reinjection": found})
-    write_section("reinjection", report(found))
+    REPORT.write_results(REPORT.read_results() | {"reinjection": found})
+    REPORT.write_section("reinjection", report(found))
 
 
 def report(found: dict[str, Any]) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from report import machine, read_results, today, write_results, write_section
-
+from papercuts.benchmarks import Report, machine, today
 from satguide.speed import run
+
+REPORT = Report(__file__)
 
 # Of the median: at least so many a second, or at most so many seconds.
 ASKED = {"solve_3sat_100": "350 a second or more", "train_3sat_100": "1.0 s or less"}
@@ -15,8 +16,10 @@ ASKED = {"solve_3sat_100": "350 a second or more", "train_3sat_100": "1.0 s or l
 def main() -> None:
     rows = list(run(5, None))
     where, date = machine(), today()
-    write_results(read_results() | {"speed": {"date": date, "machine": where, "rows": rows}})
-    write_section("speed", table(rows, f"{date}; {where}; `satguide bench`."))
+    REPORT.write_results(
+        REPORT.read_results() | {"speed": {"date": date, "machine": where, "rows": rows}}
+    )
+    REPORT.write_section("speed", table(rows, f"{date}; {where}; `satguide bench`."))
 
 
 def table(rows: list[dict[str, Any]], made: str) -> list[str]:

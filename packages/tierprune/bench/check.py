@@ -18,13 +18,15 @@ from typing import Any
 
 import discovery
 import numpy as np
-import report
 
+from papercuts.benchmarks import Report, machine, today
 from tierprune.admg import ADMG
 from tierprune.assumption import Finding, check_assumption
 from tierprune.independence.oracle import Oracle
 from tierprune.simulation import random_graph, random_model, sample
 from tierprune.tiers import Tiers
+
+REPORT = Report(__file__)
 
 Pair = tuple[str, str]
 
@@ -125,7 +127,7 @@ def main() -> None:
     lines = [
         "## Checking the assumption about latent causes",
         "",
-        f"{report.today()}, {report.machine()}. `bench/check.py --graphs {given.graphs} --tiers "
+        f"{today()}, {machine()}. `bench/check.py --graphs {given.graphs} --tiers "
         f"{given.tiers}`: random graphs, and the same with a latent cause of two tiers; tests at "
         f"level 0.01, contradictions at 0.05. One process, {time.perf_counter() - begun:.0f} s.",
         "",
@@ -133,10 +135,10 @@ def main() -> None:
     ]
     print("\n".join(lines))
     if not given.no_write:
-        results = report.read_results()
-        results["check"] = {"date": report.today(), "machine": report.machine(), "rows": rows}
-        report.write_results(results)
-        report.write_section("check", lines)
+        results = REPORT.read_results()
+        results["check"] = {"date": today(), "machine": machine(), "rows": rows}
+        REPORT.write_results(results)
+        REPORT.write_section("check", lines)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
 
 import numpy as np
-import report
 
+from papercuts.benchmarks import Report, machine, today
 from tierprune.dataset import Coded
 from tierprune.discovery import discover, warm_up
 from tierprune.independence.base import Independence
@@ -35,6 +35,8 @@ from tierprune.independence.fisherz import FisherZ
 from tierprune.query import Query, band_of
 from tierprune.simulation import random_graph, random_model, sample
 from tierprune.tiers import Tiers
+
+REPORT = Report(__file__)
 
 ALPHA = 0.01
 
@@ -181,7 +183,7 @@ def main() -> None:
     lines = [
         "## Discovery: causal-learn's FCI, all tiers, and a query's tiers",
         "",
-        f"{report.today()}, {report.machine()}. `bench/discovery.py --seeds {given.seeds}`: tiers "
+        f"{today()}, {machine()}. `bench/discovery.py --seeds {given.seeds}`: tiers "
         f"of {given.sizes} variables from the paper's generator, {given.rows} rows, alpha "
         f"{ALPHA}, one process, one thread, same data and tests. Seconds are wall time.",
         "",
@@ -189,10 +191,10 @@ def main() -> None:
     ]
     print("\n".join(lines))
     if not given.no_write:
-        results = report.read_results()
-        results["discovery"] = {"date": report.today(), "machine": report.machine(), "rows": rows}
-        report.write_results(results)
-        report.write_section("discovery", lines)
+        results = REPORT.read_results()
+        results["discovery"] = {"date": today(), "machine": machine(), "rows": rows}
+        REPORT.write_results(results)
+        REPORT.write_section("discovery", lines)
 
 
 if __name__ == "__main__":

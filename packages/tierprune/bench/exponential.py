@@ -18,14 +18,16 @@ import time
 from typing import Any
 
 import numpy as np
-import report
 
+from papercuts.benchmarks import Report, today
 from tierprune.admg import ADMG
 from tierprune.discovery import discover
 from tierprune.independence.oracle import Oracle
 from tierprune.query import Query, band_of
 from tierprune.simulation import random_graph
 from tierprune.tiers import Tiers
+
+REPORT = Report(__file__)
 
 
 def family(m: int) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def main() -> None:
     lines = [
         "## Tests that all tiers and a query's tiers need, without errors in tests",
         "",
-        f"{report.today()}. `bench/exponential.py`: the family of Proposition 4.2.",
+        f"{today()}. `bench/exponential.py`: the family of Proposition 4.2.",
         "",
         "| m | all tiers | query | ratio |",
         "|---|---|---|---|",
@@ -107,10 +109,10 @@ def main() -> None:
         print(lines[-1], flush=True)
     print("\n".join(lines))
     if not given.no_write:
-        results = report.read_results()
-        results["exponential"] = {"date": report.today(), "family": exact, "drawn": drawn}
-        report.write_results(results)
-        report.write_section("exponential", lines)
+        results = REPORT.read_results()
+        results["exponential"] = {"date": today(), "family": exact, "drawn": drawn}
+        REPORT.write_results(results)
+        REPORT.write_section("exponential", lines)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,14 @@ import random
 import sys
 import time
 
-import report
-
+from papercuts.benchmarks import Report, machine, today
 from tierprune.admg import ADMG
 from tierprune.identification import identify, identify_pruned
 from tierprune.pruning import prune
 from tierprune.query import Query
 from tierprune.tiers import Tiers
+
+REPORT = Report(__file__)
 
 NODES, TIERS, EDGES = 2000, 20, 10_000
 LIMITS_S = {"prune": 0.5, "identify": 5.0}
@@ -115,21 +116,21 @@ def main() -> None:
 
 
 def record(rows: list[dict[str, object]], worst: dict[str, float]) -> None:
-    results = report.read_results()
+    results = REPORT.read_results()
     results["identify_speed"] = {
-        "date": report.today(),
-        "machine": report.machine(),
+        "date": today(),
+        "machine": machine(),
         "command": "python packages/tierprune/bench/identify_speed.py",
         "nodes": NODES,
         "edges": EDGES,
         "worst_s": worst,
         "rows": rows,
     }
-    report.write_results(results)
+    REPORT.write_results(results)
     lines = [
         "## Pruning and identification of large graphs",
         "",
-        f"{report.today()}; one core of {report.machine()};",
+        f"{today()}; one core of {machine()};",
         f"`bench/identify_speed.py`: {NODES} variables in {TIERS} tiers, {EDGES} edges, three",
         "shares of bidirected edges, three spreads, five seeds, five queries each. Worst CPU time.",
         "",
@@ -147,7 +148,7 @@ def record(rows: list[dict[str, object]], worst: dict[str, float]) -> None:
         lines.append(f"| {kind} | {yes} of {len(mine)} | {most} | {' | '.join(times)} |")
     limits = f"{LIMITS_S['prune']} s | {LIMITS_S['identify']} s | {LIMITS_S['identify']} s"
     lines.append(f"| asked for | | | {limits} |")
-    report.write_section("identify_speed", lines)
+    REPORT.write_section("identify_speed", lines)
 
 
 if __name__ == "__main__":

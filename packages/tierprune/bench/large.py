@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import report
 
+from papercuts.benchmarks import Report, machine, today
 from tierprune.simulation import random_graph, random_model, read_sizes, sample
+
+REPORT = Report(__file__)
 
 
 def one(
@@ -73,7 +75,7 @@ def main() -> None:
     lines = [
         f"## Discovery on {sum(sizes)} columns x {given.rows} rows",
         "",
-        f"{report.today()}, {report.machine()}. `bench/large.py --seeds {given.seeds} --jobs "
+        f"{today()}, {machine()}. `bench/large.py --seeds {given.seeds} --jobs "
         f"{given.jobs}`: Fisher's z, tiers {given.tiers}, a late query, {bound} on the sets. "
         "Reading included.",
         "",
@@ -87,10 +89,10 @@ def main() -> None:
     ]
     print("\n".join(lines))
     if not given.no_write:
-        results = report.read_results()
-        results["large"] = {"date": report.today(), "machine": report.machine(), "rows": rows}
-        report.write_results(results)
-        report.write_section("large", lines)
+        results = REPORT.read_results()
+        results["large"] = {"date": today(), "machine": machine(), "rows": rows}
+        REPORT.write_results(results)
+        REPORT.write_section("large", lines)
 
 
 if __name__ == "__main__":

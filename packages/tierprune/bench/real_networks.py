@@ -24,8 +24,8 @@ from typing import Any
 
 import discovery
 import numpy as np
-import report
 
+from papercuts.benchmarks import Report, machine, today
 from papercuts.errors import DataError
 from tierprune.admg import ADMG
 from tierprune.bits import bits
@@ -37,6 +37,8 @@ from tierprune.query import Query, band_of
 from tierprune.scoring import score, true_pag
 from tierprune.simulation import DiscreteModel, sample
 from tierprune.tiers import Tiers
+
+REPORT = Report(__file__)
 
 NETWORKS = "alarm,insurance,hailfinder,win95pts,hepar2"
 ALPHA, TIERS, LATENT, MOST_CHILDREN = 0.01, 5, 3, 4
@@ -202,7 +204,7 @@ def main() -> None:
     lines = [
         "## Real networks",
         "",
-        f"{report.today()}, {report.machine()}. `bench/real_networks.py --seeds {given.seeds} "
+        f"{today()}, {machine()}. `bench/real_networks.py --seeds {given.seeds} "
         f"--rows {given.rows} --max-cond {given.max_cond}`: tiers by depth, up to {LATENT} "
         f"variables dropped, G2 tests at alpha {ALPHA}; precision (P) and recall (R) against the "
         "true local PAG, over the edges that the query needs; means over the seeds. causal-learn, "
@@ -213,12 +215,12 @@ def main() -> None:
     ]
     print("\n".join(lines))
     if not given.no_write:
-        results = report.read_results()
+        results = REPORT.read_results()
         results["real_networks"] = {
-            "date": report.today(), "machine": report.machine(), "rows": rows,
+            "date": today(), "machine": machine(), "rows": rows,
         }  # fmt: skip
-        report.write_results(results)
-        report.write_section("real_networks", lines)
+        REPORT.write_results(results)
+        REPORT.write_section("real_networks", lines)
 
 
 if __name__ == "__main__":

@@ -33,16 +33,18 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-import report
 from y0.algorithm.identify import id_c, identify_outcomes
 from y0.dsl import Variable
 from y0.graph import NxMixedGraph
 from y0.parser import parse_y0
 
+from papercuts.benchmarks import Report, machine, today
 from tierprune.admg import ADMG
 from tierprune.identification import identify
 from tierprune.query import Query
 from tierprune.rendering import to_y0
+
+REPORT = Report(__file__)
 
 COUNT = 2000
 GOLDEN = Path(__file__).parents[1] / "tests" / "y0_verdicts.txt"
@@ -143,8 +145,8 @@ def main() -> None:
     head = f"# y0 {version('y0')}: bench/y0_golden.py\n"
     GOLDEN.write_text(head + "".join(f"{line}\n" for line in lines))
     found = {
-        "date": report.today(),
-        "machine": report.machine(),
+        "date": today(),
+        "machine": machine(),
         "command": "tools/uvw run --script packages/tierprune/bench/y0_golden.py",
         "y0": version("y0"),
         "queries": COUNT,
@@ -155,7 +157,7 @@ def main() -> None:
         "tierprune_s": round(ours_s, 3),
     }
     print(json.dumps(found))
-    report.write_results({**report.read_results(), "y0": found})
+    REPORT.write_results({**REPORT.read_results(), "y0": found})
     lines = [
         f"## Verdicts beside y0 {found['y0']}",
         "",
@@ -164,7 +166,7 @@ def main() -> None:
         f"faults in IDC worked around, {repaired} from y0's as released. y0's parser reads all",
         f"{parsed} formulas. CPU time: y0 {theirs_s:.2f} s, tierprune {ours_s:.2f} s.",
     ]
-    report.write_section("y0", lines)
+    REPORT.write_section("y0", lines)
 
 
 if __name__ == "__main__":
