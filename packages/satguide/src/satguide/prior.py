@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from satguide.network import GuidanceNetwork
     from satguide.trainer import Settings, Source
 
-STEPS = 600
+STEPS = 1500
 RATE = 3e-3  # at the beginning; it falls to zero along a cosine
 _FORMULAS = 4  # a step
 _LAST = 10  # steps, over which the share explained is measured
