@@ -237,6 +237,26 @@ def test_no_worker_outlives_the_command(tmp_path, how):
     assert b"Process SpawnProcess" not in errors  # no worker told of the signal
 
 
+def test_no_worker_can_be_interrupted_while_it_starts():
+    """Nor the first one, before which multiprocessing starts a process that changes the mask."""
+    code = (
+        "import signal\n"
+        "from multiprocessing import popen_spawn_posix\n"
+        "from papercuts.parallel import ordered_map\n"
+        "real = popen_spawn_posix.util.spawnv_passfds\n"
+        "def spawn(path, args, fds):\n"
+        "    held = signal.pthread_sigmask(signal.SIG_BLOCK, [])\n"
+        "    print(sorted(each.name for each in held))\n"
+        "    return real(path, args, fds)\n"
+        "popen_spawn_posix.util.spawnv_passfds = spawn\n"
+        "print(list(ordered_map(abs, [-1, -2], jobs=2)))\n"
+    )
+    done = subprocess.run([sys.executable], input=code, capture_output=True, text=True, timeout=60)
+    *masks, result = done.stdout.splitlines()
+    assert masks == ["['SIGINT', 'SIGTERM']"] * 3  # the tracker of resources, and two workers
+    assert result == "[1, 2]", done.stderr
+
+
 def test_a_script_on_stdin_may_map():
     code = (
         "from papercuts.parallel import ordered_map\n"

@@ -226,3 +226,19 @@ def test_a_table_has_a_row_for_each_edge_and_quiet_is_quiet(data: Path, capsys):
     assert "error" not in err
     assert app.run([*argv, "-q"]) == 1
     assert capsys.readouterr().err == ""
+
+
+def test_columns_in_no_tier_are_named(data, capsys):
+    app.run(["check", str(data / "good.csv"), "--tiers", "a<v<c"])
+    assert "1 column is in no tier and not used: b\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--alpha", "--level"])
+def test_levels_that_say_nothing_are_named(data, capsys, option):
+    asked = ["check", str(data / "good.csv"), "--tiers", "a,b<v<c", option]
+    for level in ("0", "1", "nan"):
+        assert app.run([*asked, level]) == 2
+        err = capsys.readouterr().err
+        assert f"{option} {level}: a number above 0 and below 1 is expected" in err
+    app.run([*asked, "0.9"])
+    assert capsys.readouterr().err.count(f"{option} 0.9 is high: ") == 1

@@ -62,3 +62,11 @@ def test_faults_of_a_graph_without_a_file() -> None:
         check_tiers(ADMG.from_edges("ab", [("b", "a")]), tiers)
     with pytest.raises(DataError, match="graph: a <-> b joins tiers 1 and 2"):
         check_tiers(ADMG.from_edges("ab", [], [("a", "b")]), tiers)
+
+
+def test_a_tier_spelt_otherwise_is_suggested() -> None:
+    graph = formats.parse("Age -> drug\n", "edges", "FILE")
+    with pytest.raises(DataError, match=r"Age has no tier \(.* variable; did you mean age\?\)"):
+        check_tiers(graph, parse_tiers("age<drug"))
+    with pytest.raises(DataError, match=r"Age has no tier \([^;]*variable\)"):
+        check_tiers(graph, parse_tiers("drug"))

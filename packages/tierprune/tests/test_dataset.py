@@ -35,6 +35,8 @@ def test_values_are_coded_in_order(tmp_path: Path) -> None:
     assert (n.level("9"), n.level(" 10.5 "), w.level("c")) == (0, 2, 2)
     with pytest.raises(ValueError, match=r"n has no value '7' \(it has 9, 10, 10.5\)"):
         n.level("7")
+    with pytest.raises(ValueError, match=r"w has no value 'B' \(.*; did you mean b\?\)"):
+        w.level("B")
     with pytest.raises(ValueError, match=r"n has no value '9.0' \(.*; did you mean 9\?\)"):
         n.level("9.0")
 
@@ -93,7 +95,9 @@ ROWS = "1,2\n3,4\n" * 10
     [
         ("", ": the file is empty"),
         ("a,b\n", ": there are no rows"),
-        ("a;b\n1;2\n", ":1: the line of names has no comma"),
+        ("a;b\n1;2\n", ":1: the line of names has no comma, but semicolons (expected commas"),
+        ("a\tb\n1\t2\n", ":1: the line of names has no comma, but tabs"),
+        ("\na|b\n1|2\n", ":2: the line of names has no comma, but bars"),
         ("a,a\n" + ROWS, ":1: the name 'a' stands twice"),
         ("a,\n" + ROWS, ":1: a column has no name"),
         ("a,b\n" + ROWS + "5\n1,2\n", ":22: 1 field (expected 2"),

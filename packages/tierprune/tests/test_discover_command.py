@@ -153,11 +153,72 @@ def test_a_column_that_the_data_lack_is_named(
     assert f"{data}: there is no column 'q'" in said(capsys, *asked, code=65)[1]
 
 
+@pytest.mark.parametrize("alpha", ["0", "1", "-0.1", "1.5", "nan"])
+def test_a_level_outside_0_and_1_is_refused(
+    capsys: pytest.CaptureFixture[str], data: str, alpha: str
+) -> None:
+    asked = [data, "--tiers", TIERS, "--do", "x", "--outcome", "y", "--alpha", alpha]
+    err = said(capsys, *asked, code=2)[1]
+    assert f"--alpha {alpha}: a number above 0 and below 1 is expected" in err
+
+
+def test_a_level_that_is_high_is_said_once(capsys: pytest.CaptureFixture[str], data: str) -> None:
+    asked = [data, "--tiers", TIERS, "--do", "x", "--outcome", "y", "--alpha"]
+    assert said(capsys, *asked, "0.999")[1].count("--alpha 0.999 is high: most pairs that are") == 1
+    assert "is high" not in said(capsys, *asked, "0.5")[1]
+
+
+def test_columns_in_no_tier_are_named(capsys: pytest.CaptureFixture[str], data: str) -> None:
+    asked = [data, "--tiers", "a<x<y", "--do", "x", "--outcome", "y"]
+    assert "2 columns are in no tier and not used: b, m" in said(capsys, *asked)[1]
+    asked[2] = "a,b<x<y"
+    assert "1 column is in no tier and not used: m" in said(capsys, *asked)[1]
+    asked[2] = TIERS
+    assert "in no tier" not in said(capsys, *asked)[1]
+
+
+def test_words_where_numbers_are_needed_name_the_way_out(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("x,y\n" + "low,1.5\nhigh,2.5\n" * 20)
+    err = said(capsys, str(path), "--tiers", "x<y", "--do", "x", "--outcome", "y", code=65)[1]
+    assert "'low' is not a number (expected a number, or --test gsq for categories)" in err
+    assert err.count("\n") == 1
+
+
+def test_a_column_spelt_otherwise_is_suggested(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("SMOKE,diet,ill\n" + "1,2,3.5\n2,1,4\n" * 20)
+    for name, known in (("smoke", "SMOKE"), ("dieet", "diet")):
+        asked = ["--tiers", f"{name}<ill", "--do", name, "--outcome", "ill"]
+        err = said(capsys, str(path), *asked, code=65)[1]
+        assert f"there is no column '{name}'; did you mean {known}? (expected one of" in err
+    # A column that has its tier is not meant by another name.
+    asked = ["--tiers", "diet,diets<ill", "--do", "diet", "--outcome", "ill"]
+    assert "did you mean" not in said(capsys, str(path), *asked, code=65)[1]
+
+
+def test_a_learned_graph_is_no_truth(
+    capsys: pytest.CaptureFixture[str], truth: str, tmp_path: Path
+) -> None:
+    learned = str(tmp_path / "learned.edges")
+    asked = ["--tiers", TIERS, "--do", "x", "--outcome", "y"]
+    said(capsys, "--truth", truth, *asked, "--full", "-o", learned)
+    err = said(capsys, "--truth", learned, *asked, code=65)[1]
+    assert f"{learned}: this graph was learned: it stands for a class of graphs" in err
+
+
 def test_a_variable_that_the_true_graph_lacks_is_named(
     capsys: pytest.CaptureFixture[str], truth: str
 ) -> None:
     asked = ["--truth", truth, "--tiers", TIERS + ",q", "--do", "x", "--outcome", "y"]
-    assert f"{truth}: q of the tiers is not in the graph" in said(capsys, *asked, code=65)[1]
+    assert f"{truth}: q of the tiers is not in the graph\n" in said(capsys, *asked, code=65)[1]
+    asked[3] = "a,b<X,m<y"
+    err = said(capsys, *asked[:-3], "X", *asked[-2:], code=65)[1]
+    assert "X of the tiers is not in the graph (did you mean x?)" in err
 
 
 def test_a_true_graph_that_breaks_the_tiers_is_refused(

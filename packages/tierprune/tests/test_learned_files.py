@@ -65,6 +65,9 @@ def test_every_format_keeps_the_mark(format_: str, to: str) -> None:
     ("format_", "text", "expected"),
     [
         ("edges", "# mine\n  #learned: tiers 3 to 4\nx -> y", (True, (3, 4))),
+        ("edges", "# learned: no tiers\nx -> y", (True, (1, 0))),
+        ("edges", "# learned: tiers 2 to 1\nx -> y", (True, (2, 1))),
+        ("dagitty", 'pag { learned="no tiers" x -> y }', (True, (1, 0))),
         ("edges", "x -> y  # learned: tiers 3 to 4", (False, None)),
         ("edges", "# learned from Ann\nx -> y", (False, None)),
         ("dot", 'digraph { graph [learned="tiers 3 to 4"]; x -> y }', (True, (3, 4))),
@@ -147,6 +150,24 @@ def test_an_outcome_after_the_learned_tiers_is_refused_too(
     assert json.loads(run(capsys, *ask, "b,y", "--outcome", "x")[0])["formula"] == "P(x | b)"
     assert json.loads(run(capsys, *ask, "y", "--outcome", "a")[0])["formula"] == "P(a)"
     assert "z is not in the variables" in run(capsys, *ask, "z", "--outcome", "a", code=2)[1]
+
+
+@pytest.mark.parametrize("format_", [*FORMATS, "json"])
+def test_an_outcome_before_the_treatment_learns_no_tiers(
+    learn, capsys: pytest.CaptureFixture[str], format_: str
+) -> None:
+    path = learn(CHAIN, TIERS, "--do", "y", "--outcome", "b", format_=format_)
+    ask = ["--tiers", TIERS, "--do"]
+    if format_ != "json":
+        assert "no tiers" in Path(path).read_text()
+        assert "tiers 4" not in Path(path).read_text()
+    for more in (["y"], ["x"]):
+        record = json.loads(run(capsys, "id", path, *ask, *more, "--outcome", "b")[0])
+        assert (record["verdict"], record["formula"]) == ("yes", "P(b)")
+    pruned = run(capsys, "prune", path, *ask, "y", "--outcome", "b", "--to", "edges")[0]
+    assert pruned.startswith("# learned: no tiers\n")
+    err = run(capsys, "id", path, *ask, "b", "--outcome", "y", code=65)[1]
+    assert "tiers 2 to 4 were not learned" in err
 
 
 def test_a_band_inside_the_learned_one_will_do(learn, capsys: pytest.CaptureFixture[str]) -> None:

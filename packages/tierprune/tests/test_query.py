@@ -48,6 +48,7 @@ def test_query_reads_as_probability() -> None:
         (["a"], ["b"], ["b"], "b is in outcome and in given"),
         (["a,a"], ["b"], None, "a is twice in treatment"),
         (["a"], ["q"], None, "q is not in the variables"),
+        (["A"], ["b"], None, r"A is not in the variables \(did you mean a\?\)"),
         ([""], ["b"], None, "at least one treatment"),
     ],
 )

@@ -152,11 +152,24 @@ def test_nothing_is_left_before_the_first_tier_is_done(
     out = str(tmp_path / "g.edges")
     asked = [data, "--tiers", TIERS, "--full", "-o", out]
     interrupt(KeyboardInterrupt, 0)
-    assert "kept" not in run(capsys, *asked, code=130)
+    err = run(capsys, *asked, code=130)
+    assert "nothing was kept: no tier was finished yet" in err
     assert not list(tmp_path.glob("g*"))
     interrupt(KeyboardInterrupt, 3)
-    run(capsys, *asked, "--resume")  # there is nothing yet: it begins
+    err = run(capsys, *asked, "--resume")
+    assert f"there is no {out}.part to go on with: starting anew" in err
     assert formats.read(out).learned
+
+
+def test_an_interrupt_says_that_nothing_is_kept_without_a_file(
+    capsys: pytest.CaptureFixture[str], data: str, interrupt: Interrupt
+) -> None:
+    asked = [data, "--tiers", TIERS, "--full"]
+    interrupt(KeyboardInterrupt, 2)
+    err = run(capsys, *asked, code=130)
+    assert "nothing was kept (with --output FILE finished tiers are)" in err
+    interrupt(MemoryError, 0)
+    assert "kept" not in run(capsys, *asked, code=70)
 
 
 def test_a_signal_is_heard(

@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -114,6 +114,8 @@ class _Worker:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,))
         self._task = (0, 0, 0)  # number of the chunk, its first item, its last item
+        # Otherwise `start` starts it, which lets the signals through that `_spawning` holds.
+        resource_tracker.ensure_running()
         with _spawning():
             self._process.start()
             _started.add(self)

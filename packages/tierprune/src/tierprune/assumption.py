@@ -39,11 +39,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from papercuts.log import progress
+from papercuts.log import get_logger, progress
 from papercuts.streams import default_input
 from tierprune.bits import bits, mask_of
 from tierprune.independence.base import Independence
-from tierprune.summary import counted
+from tierprune.summary import counted, describe_unused
 from tierprune.tiers import Tiers
 
 _AT_ONCE = 256  # tests of one call
@@ -307,12 +307,20 @@ def check_file(
     max_cond: int,
     missing: Literal["error", "drop"],
 ) -> tuple[list[Finding], int]:
-    """Read the columns that have a tier and check them; raises as `read_table` does."""
+    """Read the columns that have a tier and check them; raises as `read_table` does.
+
+    The log names the columns that have none. `UsageError` for levels that are not in (0, 1).
+    """
     from tierprune.dataset import read_table
     from tierprune.independence import make_test
+    from tierprune.independence.level import MISSED, check_level
 
+    check_level("--alpha", alpha, "a false contradiction may be more likely than not")
+    check_level("--level", level, MISSED)
     table = read_table(default_input(data, "data"), missing=missing, columns=tiers.names)
     made = make_test(test, table, tiers.names, alpha=level)
+    for line in describe_unused(table.header, tiers):
+        get_logger(__name__).warning(line)
     return check_assumption(made, tiers, alpha=alpha, max_cond=max_cond)
 
 

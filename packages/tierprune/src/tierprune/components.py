@@ -12,6 +12,7 @@ from papercuts.errors import DataError
 from tierprune.admg import ADMG
 from tierprune.graphfile import Edge, GraphFile, edges_of
 from tierprune.pag import Mark, arrow
+from tierprune.spelling import did_you_mean
 from tierprune.tiers import Tiers
 
 
@@ -25,7 +26,10 @@ def check_tiers(graph: GraphFile | ADMG, tiers: Tiers) -> None:
     source = graph.source if isinstance(graph, GraphFile) else "graph"
     for name in graph.names:
         if name not in tiers.of:
-            raise DataError(f"{source}: {name} has no tier (expected a tier for every variable)")
+            hint = did_you_mean(name, set(tiers.of) - set(graph.names), "; {}")
+            raise DataError(
+                f"{source}: {name} has no tier (expected a tier for every variable{hint})"
+            )
     if isinstance(graph, GraphFile):
         _check_edges(graph.edges, tiers, graph.where)
     else:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from papercuts.errors import DataError
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL")
+_OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _CELLS_TOGETHER = 2_000_000
 _LEAST_ROWS = 1000
 
@@ -126,10 +127,14 @@ def read_header(data: bytes, path: str) -> tuple[list[str], int, int]:
             what = f"the name {name!r} stands twice" if name else "a column has no name"
             raise DataError(what, path=path, line=line, expected="one name for each column")
         seen.add(name)
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-        raise DataError(
-            "the line of names has no comma", path=path, line=line, expected="commas between names"
-        )
+    for mark, what in _OTHER_MARKS.items():
+        if len(names) == 1 and mark in names[0]:
+            raise DataError(
+                f"the line of names has no comma, but {what}",
+                path=path,
+                line=line,
+                expected="commas between names and between values",
+            )
     return names, stream.tell(), line + 1
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from math import isfinite
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from papercuts.errors import DataError
 from papercuts.files import open_input
 from tierprune.compressed import check_not_compressed
 from tierprune.csvfile import Body, Ints, check_first, check_ragged, read_header
+from tierprune.spelling import did_you_mean
 
 MIN_ROWS = 10
 MAX_LEVELS = 50
@@ -41,9 +41,8 @@ class Coded:
             return self.levels.index(text.strip())
         number = _number(text)
         near = [known for known in self.levels if number is not None and _number(known) == number]
-        near = near or get_close_matches(text, self.levels, 1)
         some = ", ".join(self.levels[:8]) + (", ..." if len(self.levels) > 8 else "")
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = f"; did you mean {near[0]}?" if near else did_you_mean(text, self.levels, "; {}")
         raise ValueError(f"{self.name} has no value {text!r} (it has {some}{hint})")
 
 
@@ -80,6 +79,11 @@ class Table:
         """The names of the columns, in the order asked for."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of all columns of the file."""
+        return tuple(self._body.names)
+
     @cached_property
     def _index(self) -> dict[str, Column]:
         return {column.name: column for column in self.columns}
@@ -115,7 +119,8 @@ class Table:
         wrong = np.isnan(values)
         if wrong.any():
             row = int(np.argmax(wrong))
-            self._refuse_cell(name, row, f"{self[name].values[row]!r} is not a number")
+            said = f"{self[name].values[row]!r} is not a number"
+            self._refuse_cell(name, row, said, "a number, or --test gsq for categories")
         return values
 
     def coded(
@@ -172,12 +177,12 @@ class Table:
             expected="a column that varies",
         )
 
-    def _refuse_cell(self, name: str, row: int, what: str) -> None:
+    def _refuse_cell(self, name: str, row: int, what: str, expected: str = "a number") -> None:
         raise DataError(
             f"column {name!r}: {what}",
             path=self.source,
             line=self._body.lines.of(row),
-            expected="a number",
+            expected=expected,
         )
 
 
@@ -220,7 +225,9 @@ def read_table(
     known = set(names)
     for name in wanted:
         if name not in known:
-            raise DataError(f"there is no column {name!r}", path=path, expected=_some(names))
+            said = f"there is no column {name!r}"
+            said += did_you_mean(name, known.difference(wanted), "; {}")
+            raise DataError(said, path=path, expected=_some(names))
     check_first(body, len(names), path, first)
     whole = Body(body, names, path, first)
     lines, frame = whole.lines, whole.parsed(wanted)

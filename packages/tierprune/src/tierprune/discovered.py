@@ -20,9 +20,11 @@ from tierprune.formats import FormatName
 from tierprune.graphfile import Edge, GraphFile
 from tierprune.independence import TestName, make_test
 from tierprune.independence.base import Independence
+from tierprune.independence.level import MISSED, check_level
 from tierprune.pag import arrow
 from tierprune.query import Band, Query, band_of, make_query
-from tierprune.summary import counted
+from tierprune.spelling import did_you_mean
+from tierprune.summary import counted, describe_unused
 from tierprune.tiers import Tiers
 from tierprune.unfinished import Unfinished
 
@@ -80,6 +82,7 @@ def make_plan(
     from papercuts.files import default_input
     from papercuts.hardware import cores
 
+    check_level("--alpha", alpha, MISSED)
     if full and compare:
         raise UsageError("--compare runs the full search too: leave out --full")
     if truth is not None and data is not None:
@@ -101,7 +104,8 @@ def make_plan(
 def read_test(plan: Plan, *, everything: bool = False) -> tuple[Independence, str]:
     """Read the data, or the true graph; give the test of the variables needed, and a digest.
 
-    `everything` reads all tiers, else those up to the last of the band. Raises as
+    `everything` reads all tiers, else those up to the last of the band. The log names the columns
+    that have no tier. Raises `DataError` for a true graph that is marked as learned, and as
     `dataset.read_table`, `formats.read` and `make_test` do.
     """
     last = len(plan.tiers) if everything else plan.band.last
@@ -110,10 +114,17 @@ def read_test(plan: Plan, *, everything: bool = False) -> tuple[Independence, st
         from tierprune.independence.oracle import Oracle
 
         file = formats.read(plan.truth)
+        if file.learned:
+            raise DataError(
+                "this graph was learned: it stands for a class of graphs",
+                path=plan.truth,
+                expected="the true graph",
+            )
         have = set(file.names)
         for name in names:
             if name not in have:
-                raise DataError(f"{name} of the tiers is not in the graph", path=plan.truth)
+                hint = did_you_mean(name, have.difference(plan.tiers.names), " ({})")
+                raise DataError(f"{name} of the tiers is not in the graph{hint}", path=plan.truth)
         check_tiers(file, plan.tiers)
         text = formats.dumps(formats.converted(file, "edges"))
         return Oracle(file.admg()), hashlib.sha256(text.encode()).hexdigest()
@@ -121,7 +132,10 @@ def read_test(plan: Plan, *, everything: bool = False) -> tuple[Independence, st
     table = read_table(plan.data, missing=plan.missing, columns=names)
     if table.dropped:
         _logger.info("%d rows with missing values were left out", table.dropped)
-    return make_test(plan.test, table, names, alpha=plan.alpha), table.digest
+    test = make_test(plan.test, table, names, alpha=plan.alpha)
+    for line in describe_unused(table.header, plan.tiers):
+        _logger.warning(line)
+    return test, table.digest
 
 
 def run(plan: Plan, test: Independence, unfinished: Unfinished | None = None) -> Discovered:
@@ -155,12 +169,12 @@ def run_resumable(
     options = {"test": test.name, "alpha": test.alpha, "max_cond": plan.max_cond}
     unfinished.begin({**source, **options, "tiers": plan.tiers.groups})
     if unfinished.finished:
-        _logger.info("going on after %d finished tiers", len(unfinished.finished))
+        _logger.info("going on after %s", counted(len(unfinished.finished), "finished tier"))
     try:
         return run(plan, test, unfinished)
-    except BaseException:
-        if left := unfinished.describe():
-            _logger.warning("%s", left)
+    except BaseException as error:
+        if unfinished.kept or not isinstance(error, Exception):  # an error says why it ends
+            _logger.warning("%s", unfinished.describe())
         raise
 
 

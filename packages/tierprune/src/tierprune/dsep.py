@@ -5,13 +5,18 @@ Meek and Richardson 1999): the variables that colliders on a path lead to from x
 of them ancestors of x or y. In what follows x and y have no edge, and an edge is still there once
 all sets of neighbours were tested; "cause" is a direct or indirect one.
 
-1. An earlier a and a b of the tier are never such a pair. b is no cause of a, so D-SEP(b, a)
-   separates. The first collider on a path from b has an arrowhead from b, so it is no cause of b,
+D-SEP(x, y) and D-SEP(y, x) each separate any two variables without an edge, whichever causes the
+other. All that lies on a path that is open given D-SEP(x, y) is an ancestor of x or y. So the
+variable next to x is in the set, and the path is open there only if it is a collider; then so is
+the one after it, and so on up to y. Such a path is inducing: x and y would have an edge.
+
+1. An earlier a and a b of the tier are never such a pair. D-SEP(b, a) separates, and b is no cause
+   of a. The first collider on a path from b has an arrowhead from b, so it is no cause of b,
    and it lies in the tier, so it is no cause of a: there is none, and D-SEP(b, a) are neighbours.
 2. Neither x nor y causes the other. If x does not cause y, the first collider v on a path from x is
-   no cause of x, so it causes y; were y a cause of x, v would be too. Hence D-SEP(x, y) and
-   D-SEP(y, x) both separate, and one is enough. Hence also x <-> v, and y <-> w for some w that
-   causes x, along paths inside the tier. Where no v or no w can be, the edge stays.
+   no cause of x, so it causes y; were y a cause of x, v would be too. Hence x <-> v, and y <-> w
+   for some w that causes x, along paths inside the tier. Where no v or no w can be, the edge stays.
+   Elsewhere D-SEP from one end is enough, since that from each end separates.
 3. D-SEP(x, y) is some T of the tier, and the earlier neighbours of x and of the colliders in T. All
    are ancestors of x or y, and what separates still does with more ancestors. So one set for each T
    is enough: T, the earlier neighbours of x, and those of all in T that may be colliders.
@@ -19,10 +24,10 @@ all sets of neighbours were tested; "cause" is a direct or indirect one.
 
 Marks that R0 sets before all edges are gone may be wrong. What is used here is right. Edges are
 certain to stay by 1 or 2. Where t - u is certain, t and w have no edge, and u does not separate
-them, an edge u - w has an arrowhead at u: u does not cause w. A set that was found with the
-smallest size holds causes of one of its pair alone: what does not cause the one (an earlier
-variable, or by such an arrowhead) causes the other. Conclusions are drawn until no edge more is
-certain.
+them, an edge u - w has an arrowhead at u: u does not cause w. Where a set was found with the
+smallest size, each of its members causes one of the pair: a member that does not cause the one
+(that is an earlier variable, or there is such an arrowhead) causes the other. Conclusions are drawn
+until no edge more is certain.
 """
 
 from __future__ import annotations

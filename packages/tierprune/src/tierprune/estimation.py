@@ -20,6 +20,7 @@ from papercuts.errors import DataError, UsageError
 from tierprune.dataset import Coded
 from tierprune.expression import Estimand
 from tierprune.query import split_names
+from tierprune.spelling import did_you_mean
 from tierprune.tables import Assignments, Cell, Evaluator
 
 MAX_RECORDS = 10_000
@@ -293,7 +294,9 @@ def read_assignments(
         pairs = ((part[:at].strip(), part[at + 1 :].strip()) for at in cuts)
         name, value = next(((n, v) for n, v in pairs if n in have), (part, None))
         if name not in have:
-            raise UsageError(f"{option} {part}: {name.partition('=')[0]} is not in the graph")
+            wrong = name.partition("=")[0].strip()
+            hint = did_you_mean(wrong, known, " ({})")
+            raise UsageError(f"{option} {part}: {wrong} is not in the graph{hint}")
         if name in values:
             raise UsageError(f"{option} names {name} twice")
         if need_value and not value:

@@ -12,7 +12,8 @@ from tierprune.admg import ADMG, CycleError
 from tierprune.pag import PAG, Mark
 
 _LEARNED = re.compile(
-    r"tiers (?P<first>\d{1,6}) to (?P<last>\d{1,6})|(?i:true|yes|1)|(?P<no>(?i:false|no|0))",
+    r"(?P<none>no tiers)|tiers (?P<first>\d{1,6}) to (?P<last>\d{1,6})"
+    r"|(?i:true|yes|1)|(?P<no>(?i:false|no|0))",
     re.ASCII,
 )
 
@@ -37,7 +38,8 @@ class GraphFile:
     format loses nothing. `latent` names the nodes that the file marks as not observed.
 
     `learned` says that the file is marked as a PAG learnt from data, and `learned_tiers` which
-    tiers were (first, last), where it tells. Every format keeps both.
+    tiers were (first, last), where it tells; first > last says that none was. Every format keeps
+    both.
     """
 
     names: list[str]
@@ -60,21 +62,26 @@ class GraphFile:
         return any(Mark.CIRCLE in (edge.at_a, edge.at_b) for edge in self.edges)
 
     def learned_text(self) -> str:
-        """Give what a file says of `learned`: `tiers 3 to 4`, `yes` or nothing."""
+        """Give what a file says of `learned`: `tiers 3 to 4`, `no tiers`, `yes` or nothing."""
         if not self.learned:
             return ""
-        return "tiers {} to {}".format(*self.learned_tiers) if self.learned_tiers else "yes"
+        if self.learned_tiers is None:
+            return "yes"
+        first, last = self.learned_tiers
+        return f"tiers {first} to {last}" if first <= last else "no tiers"
 
     def marked_learned(self, text: str, where: str) -> GraphFile:
         """Give the graph with what a file says of `learned`; `DataError` for another text."""
         found = _LEARNED.fullmatch(text.strip())
         if found is None:
             raise DataError(
-                f"{where}: learned: {text.strip()!r} (expected tiers A to B, yes or no)"
+                f"{where}: learned: {text.strip()!r} (expected tiers A to B, no tiers, yes or no)"
             )
         if found["no"]:
             return self
-        tiers = (int(found["first"]), int(found["last"])) if found["first"] else None
+        tiers = (1, 0) if found["none"] else None
+        if found["first"]:
+            tiers = int(found["first"]), int(found["last"])
         return replace(self, learned=True, learned_tiers=tiers)
 
     def narrowed(self, first: int, last: int) -> GraphFile:

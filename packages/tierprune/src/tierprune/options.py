@@ -182,7 +182,9 @@ IndependenceTest = Annotated[
 Alpha = Annotated[
     float,
     typer.Option(
-        "--alpha", metavar="P", min=0, max=1, help="Independent is what has a p-value above this."
+        "--alpha",
+        metavar="P",
+        help="Independent is what has a p-value above this, between 0 and 1.",
     ),
 ]
 EveryTier = Annotated[
@@ -238,13 +240,15 @@ CheckTest = Annotated[
 CheckAlpha = Annotated[
     float,
     typer.Option(
-        "--alpha", metavar="P", min=0, max=1, help="Chance of any false contradiction (Holm)."
+        "--alpha", metavar="P", help="Chance of any false contradiction (Holm), between 0 and 1."
     ),
 ]
 CheckLevel = Annotated[
     float,
     typer.Option(
-        "--level", metavar="P", min=0, max=1, help="Independent is what has a p-value above this."
+        "--level",
+        metavar="P",
+        help="Independent is what has a p-value above this, between 0 and 1.",
     ),
 ]
 CheckCond = Annotated[

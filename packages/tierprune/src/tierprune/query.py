@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from papercuts.errors import UsageError
 from tierprune.quoting import split_list
+from tierprune.spelling import did_you_mean
 from tierprune.tiers import Tiers
 
 
@@ -46,9 +46,7 @@ class Query:
         have = set(known)
         for name in self.names:
             if name not in have:
-                near = get_close_matches(name, known, 1)
-                hint = f" (did you mean {near[0]}?)" if near else ""
-                raise ValueError(f"{name} is not in {where}{hint}")
+                raise ValueError(f"{name} is not in {where}{did_you_mean(name, known, ' ({})')}")
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,14 @@ def describe_band(band: Band, *, forced: bool = False) -> str:
     return f"edges into tiers {band.first} to {band.last} are needed by {rule}"
 
 
+def describe_unused(columns: Sequence[str], tiers: Tiers) -> Iterator[str]:
+    """Name the columns of the data that have no tier: to the method they are latent variables."""
+    unused = [name for name in columns if name not in tiers.of]
+    if unused:
+        are = "is" if len(unused) == 1 else "are"
+        yield f"{counted(len(unused), 'column')} {are} in no tier and not used: {listed(unused)}"
+
+
 def finding_row(found: Finding) -> dict[str, Any]:
     """Give what a table of `check` shows of an edge; the records have all."""
     evidence = found.evidence

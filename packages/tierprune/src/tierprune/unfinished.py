@@ -15,10 +15,12 @@ from typing import Any
 
 from papercuts.errors import DataError, OutputError, UsageError
 from papercuts.files import open_input, open_output, written_directly
+from papercuts.log import get_logger
 from tierprune.discovery import Contradiction, Finished, TierCost
 from tierprune.pag import Mark
 
 _FORMAT = 1
+_logger = get_logger(__name__)
 
 
 class Unfinished:
@@ -52,8 +54,12 @@ class Unfinished:
         options.
         """
         self._of = json.loads(json.dumps(of))
-        if self._resume and self.part is not None and self.part.exists():
+        if not self._resume or self.part is None:
+            return
+        if self.part.exists():
             self.finished = _read(self.part, self._of)
+        else:
+            _logger.info("there is no %s to go on with: starting anew", self.part)
 
     def keep(self, tier: Finished) -> None:
         """Add a tier; the file is whole before and after."""
@@ -74,10 +80,17 @@ class Unfinished:
         if self.part is not None:
             self.part.unlink(missing_ok=True)
 
-    def describe(self) -> str | None:
-        """Say what a run that is cut short leaves, if anything."""
-        if self.part is None or not self.finished:
-            return None
+    @property
+    def kept(self) -> bool:
+        """Say whether a run that is cut short now leaves something."""
+        return self.part is not None and bool(self.finished)
+
+    def describe(self) -> str:
+        """Say what a run that is cut short leaves."""
+        if self.part is None:
+            return "nothing was kept (with --output FILE finished tiers are)"
+        if not self.finished:
+            return "nothing was kept: no tier was finished yet"
         many = f"{len(self.finished)} finished tier{'s' * (len(self.finished) > 1)}"
         return f"{many} kept in {self.part} (--resume goes on with it)"
 
