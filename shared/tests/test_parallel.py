@@ -257,6 +257,22 @@ def test_no_worker_can_be_interrupted_while_it_starts():
     assert result == "[1, 2]", done.stderr
 
 
+def test_the_tracker_of_resources_may_have_been_killed():
+    code = (
+        "import os, signal, warnings\n"
+        "from multiprocessing import resource_tracker\n"
+        "from papercuts.parallel import ordered_map\n"
+        "warnings.simplefilter('error')\n"
+        "resource_tracker.ensure_running()\n"
+        "os.kill(resource_tracker._resource_tracker._pid, signal.SIGKILL)\n"
+        "tracker = resource_tracker._resource_tracker._pid\n"
+        "os.waitid(os.P_PID, tracker, os.WEXITED | os.WNOWAIT)\n"
+        "print(list(ordered_map(abs, [-1, -2], jobs=2)))\n"
+    )
+    done = subprocess.run([sys.executable], input=code, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[1, 2]\n", done.stderr
+
+
 def test_a_script_on_stdin_may_map():
     code = (
         "from papercuts.parallel import ordered_map\n"

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from pathlib import Path
@@ -114,8 +115,11 @@ class _Worker:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,))
         self._task = (0, 0, 0)  # number of the chunk, its first item, its last item
-        # Otherwise `start` starts it, which lets the signals through that `_spawning` holds.
-        resource_tracker.ensure_running()
+        # Otherwise `start` starts it, which lets the signals through that `_spawning` holds. It
+        # warns where somebody (Ray, as it ends) has killed it; no worker here has use for it.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            resource_tracker.ensure_running()
         with _spawning():
             self._process.start()
             _started.add(self)
